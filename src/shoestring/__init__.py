@@ -1,0 +1,52 @@
+"""Shoestring: tune expensive things on a shoestring.
+
+    import shoestring as st
+
+    space = st.Space(lr=st.Float(1e-5, 1e-1, log=True), depth=st.Int(2, 12))
+    result = st.minimize(train, space, budget="10m")
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from .acquisition.improvement import EI, LCB, PI, LogEI
+from .budget import Budget
+from .errors import (
+    BudgetError,
+    ConfigError,
+    MethodError,
+    OutcomeError,
+    ShoestringError,
+    SpaceError,
+    SpaceExhausted,
+    TrialError,
+)
+from .history import History
+from .outcome import Outcome
+from .parameters import Choice, Fidelity, Float, Int
+from .result import Recommendation, Result
+from .search.sampling import Random, Sobol
+from .space import Space
+from .study import Study, maximize, minimize
+from .surrogate.gp import GP
+from .termination.verdict import Verdict
+from .trial import State, Suggestion, Trial
+
+__version__ = "0.1.0"
+
+__all__ = [  # in the order of the data flow
+    "Space", "Float", "Int", "Choice", "Fidelity",
+    "Study", "minimize", "maximize", "Budget", "Outcome",
+    "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
+    "GP", "Random", "Sobol", "EI", "LogEI", "PI", "LCB",
+    "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError", "TrialError", "SpaceExhausted",
+    "plot",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name == "plot":  # needs matplotlib, so it is imported when asked for
+        return import_module(".plot", __name__)
+    raise AttributeError(f"module 'shoestring' has no attribute {name!r}")

@@ -1,0 +1,126 @@
+"""Improvement-based acquisitions in closed form: EI, log EI, PI, LCB.
+
+Notation: f(x) ~ N(mu, s^2) is minimised, y* the value to beat, z = (y* - mu) / s, h(z) = phi(z) + z Phi(z).
+    EI = s h(z)            d log EI / d mu = -Phi / (s h)            d log EI / d s = phi / (s h)
+    PI = Phi(z)            d log PI / d z  = phi / Phi
+    LCB = mu - sqrt(beta) s
+Everything is maximised in log space: EI itself underflows to a flat zero a few deviations from the incumbent, where its
+logarithm still points the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from ..errors import MethodError
+from ..numerics import LOG_2PI, Array, d_log_h, log_h
+from ..surrogate.belief import Belief
+
+Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (features m x p, gradient wanted) -> m, m x p
+Score = Callable[[Array, Array], tuple[Array, Array, Array]]  # (mean, deviation) -> value, d/d mean, d/d deviation
+
+
+class Acquisition(Protocol):
+    """A specification; ``on`` gives its surface for one belief, higher is better."""
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface: ...
+
+
+def log_expected_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
+    """log EI and its derivatives with respect to mean and deviation."""
+    z = (best - mean) / deviation
+    slope = d_log_h(z) / deviation
+    return np.log(deviation) + log_h(z), -slope, 1.0 / deviation - z * slope
+
+
+def log_probability_of_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
+    """log PI and its derivatives."""
+    z = (best - mean) / deviation
+    value = log_ndtr(z)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope = np.exp(-0.5 * z**2 - 0.5 * LOG_2PI - value)
+    slope = np.where(z < -1e3, -z, slope) / deviation
+    return value, -slope, -z * slope
+
+
+def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tuple[Array, Array, Array]:
+    """-LCB and its derivatives."""
+    return root_beta * deviation - mean, np.full_like(mean, -1.0), np.full_like(mean, root_beta)
+
+
+def surface(belief: Belief, score: Score) -> Surface:
+    """A score of mean and deviation as a surface over features, log P(does not fail) added where trials have failed."""
+    posterior, viable = belief.objective, belief.viable
+
+    def value(Z: Array, gradient: bool) -> tuple[Array, Array | None]:
+        if not gradient:
+            mean, variance = posterior.mean_and_variance(Z)
+            total = score(mean, np.sqrt(variance))[0]
+            return (total if viable is None else total + np.log(chance(viable.mean_at(Z)))), None
+        mean, variance, d_mean, d_variance = posterior.with_gradients(Z)
+        deviation = np.sqrt(variance)
+        total, by_mean, by_deviation = score(mean, deviation)
+        slope = by_mean[:, None] * d_mean + (by_deviation / (2.0 * deviation))[:, None] * d_variance
+        if viable is not None:
+            raw, _, d_raw, _ = viable.with_gradients(Z)
+            total = total + np.log(chance(raw))
+            slope = slope + np.where((raw > CHANCE_LOW) & (raw < 1.0), 1.0 / chance(raw), 0.0)[:, None] * d_raw
+        return total, slope
+
+    return value
+
+
+CHANCE_LOW = 0.01
+
+
+def chance(raw: Array) -> Array:
+    """The regression's mean read as a probability."""
+    return np.clip(raw, CHANCE_LOW, 1.0)
+
+
+@dataclass(frozen=True)
+class LogEI:
+    """The logarithm of expected improvement."""
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return surface(belief, lambda mean, deviation: log_expected_improvement(mean, deviation, belief.incumbent))
+
+
+@dataclass(frozen=True)
+class EI(LogEI):
+    """Expected improvement. Searched by its logarithm, which has the same maximum: the same suggestions as ``LogEI``."""
+
+
+@dataclass(frozen=True)
+class PI:
+    """Probability of improvement by more than ``margin`` (in standard deviations of the values seen)."""
+
+    margin: float = 0.01
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.margin) and self.margin >= 0):
+            raise MethodError(f"PI: margin must be a number >= 0, not {self.margin!r}")
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        best = belief.incumbent - self.margin
+        return surface(belief, lambda mean, deviation: log_probability_of_improvement(mean, deviation, best))
+
+
+@dataclass(frozen=True)
+class LCB:
+    """Lower confidence bound mu - sqrt(beta) s."""
+
+    beta: float = 4.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.beta) and self.beta >= 0):
+            raise MethodError(f"LCB: beta must be a number >= 0, not {self.beta!r}")
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return surface(belief, lambda mean, deviation: negative_lower_bound(mean, deviation, math.sqrt(self.beta)))

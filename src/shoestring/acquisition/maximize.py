@@ -1,0 +1,215 @@
+"""Where an acquisition is highest, on continuous, mixed and conditional spaces alike.
+
+Candidates (quasi-random points and neighbours of the best trials) give the starts; from each, gradient ascent moves the
+numbers and exchange moves try the other values of everything discrete, by turns. Small finite spaces are searched whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..encoding import Encoding
+from ..errors import SpaceExhausted
+from ..numerics import Array, single_threaded
+from ..parameters import Choice
+from ..space import Space
+from .ascent import ascend
+from .improvement import Surface
+
+SAME = 1e-9  # points nearer than this in every coordinate are one point
+WHOLE = 4096  # finite spaces up to this size are searched whole
+FEW = 12  # a number with at most this many values is exchanged over all of them
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to search."""
+
+    spread: int = 512  # quasi-random candidates
+    near: int = 256  # neighbours of the best trials
+    starts: int = 8
+    rounds: int = 3  # of exchange and ascent
+
+
+@single_threaded
+def maximize(
+    surface: Surface, encoding: Encoding, rng: np.random.Generator, *, seen: Array, best: Array, effort: Effort | None = None
+) -> tuple[Array, float]:
+    """The point (at the target fidelity) with the highest value that is not in ``seen``; ``best``: good points to look around.
+
+    Raises SpaceExhausted when a finite space has no other point.
+    """
+    effort = effort or Effort()
+    space = encoding.space
+    whole = small_grid(space)
+    if whole is not None:
+        left = whole[~known(whole, seen)]
+        if not len(left):
+            raise SpaceExhausted(f"all {len(whole)} configurations of this space have been tried")
+        values = _finite(surface(encoding.features(left), False)[0])
+        top = int(np.argmax(values))
+        return left[top], float(values[top])
+
+    spread = space.snap(space.at_target(quasi_random(effort.spread, len(space), rng)))
+    near = space.snap(space.at_target(neighbours(best, effort.near, space, rng)))
+    pool = np.vstack([spread, near])
+    values = _finite(surface(encoding.features(pool), False)[0])
+    starts = pick_starts(values, len(spread), effort.starts)
+    U, f = climb(surface, encoding, pool[starts], values[starts], effort.rounds)
+    pool, values = np.vstack([U, pool]), np.concatenate([f, values])
+    order = np.argsort(-values, kind="stable")
+    fresh = order[~known(pool[order], seen)]
+    if len(fresh):
+        return pool[fresh[0]], float(values[fresh[0]])
+    u = unseen(space, seen, rng)
+    return u, float(_finite(surface(encoding.features(u[None, :]), False)[0])[0])
+
+
+def climb(surface: Surface, encoding: Encoding, U: Array, f: Array, rounds: int) -> tuple[Array, Array]:
+    """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone."""
+    space = encoding.space
+    free = np.array([not parameter.fidelity for parameter in space.values()])
+    discrete = free & np.array([parameter.levels is not None for parameter in space.values()])
+    continuous, numbers = free & ~discrete, free & encoding.numeric
+    if numbers.any():
+        U, f = _ascent(surface, encoding, U, f, numbers)
+    if not discrete.any():
+        return U, f
+    for _ in range(rounds):
+        U, f, changed = exchange(surface, encoding, U, f)
+        if not changed:
+            break
+        if continuous.any():
+            U, f = _ascent(surface, encoding, U, f, continuous)
+    return U, f
+
+
+def _ascent(surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Ascent, then snapped to valid points; a start whose end is no better after snapping stays where it was."""
+
+    def objective(points: Array, _: NDArray[np.intp]) -> tuple[Array, Array]:
+        value, gradient = surface(encoding.features(points), True)
+        assert gradient is not None
+        return _finite(value), encoding.pull_back(points, gradient)
+
+    ends, _ = ascend(objective, U, free)
+    ends = encoding.space.snap(ends)
+    values = _finite(surface(encoding.features(ends), False)[0])
+    better = values > f
+    return np.where(better[:, None], ends, U), np.where(better, values, f)
+
+
+def exchange(surface: Surface, encoding: Encoding, U: Array, f: Array) -> tuple[Array, Array, bool]:
+    """For each point, the best change of one discrete parameter, taken while it helps (at most a few times)."""
+    space, changed = encoding.space, False
+    for _ in range(4):
+        moves, owners = [], []
+        for row, u in enumerate(U):
+            options = moves_from(u, space)
+            moves.append(options)
+            owners.append(np.full(len(options), row))
+        M, owner = space.snap(np.vstack(moves)), np.concatenate(owners)
+        values = _finite(surface(encoding.features(M), False)[0])
+        improved = False
+        for row in range(len(U)):
+            mine = np.flatnonzero(owner == row)
+            top = mine[np.argmax(values[mine])]
+            if values[top] > f[row] + 1e-12:
+                U[row], f[row], improved = M[top], values[top], True
+        changed |= improved
+        if not improved:
+            break
+    return U, f, changed
+
+
+def moves_from(u: Array, space: Space) -> Array:
+    """All points that differ from u in one discrete parameter: every other value if they are few, else near ones."""
+    moves = []
+    for j, parameter in enumerate(space.values()):
+        if parameter.levels is None or parameter.fidelity:
+            continue
+        at = int(parameter.index(u[j : j + 1])[0])
+        if isinstance(parameter, Choice) or parameter.levels <= FEW:
+            levels = np.arange(parameter.levels)
+        else:
+            reach = np.unique(np.geomspace(1, parameter.levels / 4, 5).astype(int))
+            levels = np.concatenate([at - reach, at + reach])
+        levels = levels[(levels >= 0) & (levels < parameter.levels) & (levels != at)]
+        block = np.tile(u, (len(levels), 1))
+        block[:, j] = parameter.grid_units()[levels]
+        moves.append(block)
+    return np.vstack(moves)
+
+
+def pick_starts(values: Array, boundary: int, count: int) -> NDArray[np.intp]:
+    """The best candidates, half of them from the spread ones (before ``boundary``) and half from the near ones."""
+    half = count // 2
+    spread = np.argsort(-values[:boundary], kind="stable")[:half]
+    near = boundary + np.argsort(-values[boundary:], kind="stable")[: count - half]
+    return np.concatenate([spread, near])
+
+
+def quasi_random(count: int, dimensions: int, rng: np.random.Generator) -> Array:
+    """A randomly shifted additive lattice (Roberts' R sequence): spreads evenly at any count, and needs no library at import."""
+    root = 2.0
+    for _ in range(40):  # the root of x^(D+1) = x + 1, by fixed-point iteration
+        root = (1.0 + root) ** (1.0 / (dimensions + 1))
+    steps = (1.0 / root) ** np.arange(1, dimensions + 1)
+    return (rng.random(dimensions) + np.arange(1, count + 1)[:, None] * steps) % 1.0
+
+
+def neighbours(best: Array, count: int, space: Space, rng: np.random.Generator) -> Array:
+    """Points around good ones, near and far: some coordinates moved by a normal step, or drawn anew where discrete."""
+    if not len(best):
+        return rng.random((count, len(space)))
+    U = best[rng.integers(len(best), size=count)]
+    width = 10.0 ** rng.uniform(-2.5, -0.5, size=(count, 1))
+    moved = rng.random(U.shape) < np.maximum(rng.random((count, 1)), 1.5 / len(space))
+    anew = np.array([isinstance(parameter, Choice) for parameter in space.values()])
+    step = np.where(anew, rng.random(U.shape) - U, width * rng.standard_normal(U.shape))
+    move = np.where(anew, moved & (rng.random(U.shape) < 0.3), moved)
+    return np.clip(np.where(move, U + step, U), 0.0, 1.0)
+
+
+def small_grid(space: Space) -> Array | None:
+    """Every point of a finite space that is small enough to be searched whole."""
+    size = 1
+    for parameter in space.values():
+        if parameter.fidelity:
+            continue
+        if parameter.levels is None:
+            return None
+        size *= parameter.levels
+        if size > WHOLE:
+            return None
+    return space.grid()
+
+
+def known(U: Array, seen: Array) -> NDArray[np.bool_]:
+    """Which rows of U stand in ``seen``."""
+    if not len(seen):
+        return np.zeros(len(U), dtype=bool)
+    marks = {row.tobytes() for row in np.rint(seen / SAME).astype(np.int64)}
+    return np.array([row.tobytes() in marks for row in np.rint(U / SAME).astype(np.int64)])
+
+
+def unseen(space: Space, seen: Array, rng: np.random.Generator) -> Array:
+    """A random point that is not in ``seen``; SpaceExhausted if a finite space has none."""
+    for size in (16, 256, 4096, 65536):
+        U = space.snap(space.at_target(rng.random((size, len(space)))))
+        fresh: Array = U[~known(U, seen)]
+        if len(fresh):
+            return np.asarray(fresh[0])
+    whole = small_grid(space)
+    if whole is not None:
+        left = whole[~known(whole, seen)]
+        if len(left):
+            return np.asarray(left[rng.integers(len(left))])
+    raise SpaceExhausted(f"no untried configuration is left ({len(seen)} were tried)")
+
+
+def _finite(values: Array) -> Array:
+    return np.where(np.isnan(values), -np.inf, values)

@@ -1,0 +1,66 @@
+"""How much may be spent."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import BudgetError
+
+_UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "d": 86400.0}
+_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The whole of what a study may spend, what was spent before included; whichever limit is reached first ends it.
+
+    trials   finished trials, failed ones included
+    seconds  of wall-clock time inside ``minimize``
+    cost     the sum of the trials' costs, in ``unit``
+    """
+
+    trials: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+    unit: str = "s"
+
+    def __post_init__(self) -> None:
+        if self.trials is None and self.seconds is None and self.cost is None:
+            raise BudgetError("a budget needs trials=, seconds= or cost=")
+        for name, limit in (("trials", self.trials), ("seconds", self.seconds), ("cost", self.cost)):
+            if limit is None:
+                continue
+            if isinstance(limit, bool) or not isinstance(limit, int | float) or not math.isfinite(limit) or limit <= 0:
+                raise BudgetError(f"{name}= must be a positive number, not {limit!r}")
+        if self.trials is not None and self.trials != int(self.trials):
+            raise BudgetError(f"trials= must be a whole number, not {self.trials!r}")
+
+
+def read_budget(budget: Any) -> Budget:
+    """``"10m"`` (cost counted in seconds), an int (trials), or a Budget."""
+    if isinstance(budget, Budget):
+        return budget
+    if isinstance(budget, bool) or budget is None:
+        raise BudgetError('a budget is needed: "10m", a number of trials, or st.Budget(...)')
+    if isinstance(budget, int):
+        return Budget(trials=budget)
+    if isinstance(budget, str):
+        return Budget(cost=seconds_of(budget), unit="s")
+    raise BudgetError(f'budget={budget!r} cannot be read; give "10m", "3h", "45s", a number of trials, or st.Budget(...)')
+
+
+def seconds_of(text: str) -> float:
+    """"1h 30m" as 5400."""
+    total, position = 0.0, 0
+    while position < len(text):
+        match = _TIME.match(text.lower(), position)
+        if match is None or match[2] not in _UNITS:
+            raise BudgetError(f'budget={text!r} cannot be read; write it like "45s", "10m", "3h" or "1h 30m"')
+        total += float(match[1]) * _UNITS[match[2]]
+        position = match.end()
+    if total <= 0:
+        raise BudgetError(f"budget={text!r} must be more than nothing")
+    return total

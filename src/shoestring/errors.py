@@ -1,0 +1,47 @@
+"""Every error Shoestring raises on purpose.
+
+    ShoestringError
+    ├── SpaceError (ValueError)        a parameter or a space that cannot be
+    ├── ConfigError (ValueError)       a configuration that does not fit its space
+    ├── BudgetError (ValueError)       a budget that cannot be read
+    ├── OutcomeError (ValueError)      a result that cannot be recorded; the trial stays open
+    ├── MethodError (ValueError)       a method, model or rule that does not exist or does not fit
+    ├── TrialError                     a trial that is unknown or already finished
+    └── SpaceExhausted                 every configuration of a finite space has been tried
+
+Messages say what is wrong, where, and how to mend it.
+"""
+
+from __future__ import annotations
+
+
+class ShoestringError(Exception):
+    """Base of all errors raised by Shoestring on purpose."""
+
+
+class SpaceError(ShoestringError, ValueError):
+    """A parameter or a space that cannot be."""
+
+
+class ConfigError(ShoestringError, ValueError):
+    """A configuration that does not fit its space."""
+
+
+class BudgetError(ShoestringError, ValueError):
+    """A budget that cannot be read."""
+
+
+class OutcomeError(ShoestringError, ValueError):
+    """A result that cannot be recorded. Nothing is lost: the trial stays open."""
+
+
+class MethodError(ShoestringError, ValueError):
+    """A method, model or rule that does not exist or does not fit the problem."""
+
+
+class TrialError(ShoestringError):
+    """A trial that is unknown, or already finished."""
+
+
+class SpaceExhausted(ShoestringError):
+    """Every configuration of a finite space has been tried."""

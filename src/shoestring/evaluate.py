@@ -1,0 +1,102 @@
+"""One call of the user's objective: measured, and never fatal."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .errors import OutcomeError
+from .outcome import Outcome, read_cost, read_value
+from .space import Config, Space
+from .trial import Trial
+
+Objective = Callable[..., Any]
+
+
+@dataclass
+class LiveTrial:
+    """The trial as its objective sees it while it runs (the objective's second argument)."""
+
+    number: int
+    config: Config
+    fidelity: dict[str, float]
+    space: Space
+    over: Callable[[float], bool]
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    _spent: float = 0.0
+
+    def report(self, value: float, cost: float | None = None, **fidelity: float) -> None:
+        """A result along the way: ``trial.report(0.31, epochs=5, cost=12.0)``; kept with the trial."""
+        number = read_value(value)
+        if not math.isfinite(number):
+            raise OutcomeError(f"trial {self.number}: a report must be a finite number, not {number!r}")
+        for name, amount in fidelity.items():
+            if name not in self.space.fidelities:
+                known = ", ".join(self.space.fidelities) or "none"
+                raise OutcomeError(f"trial {self.number}: {name!r} is not a fidelity of this space (it has: {known})")
+            self.space[name].check(amount, name)
+            if self.reports and amount < self.reports[-1]["fidelity"].get(name, amount):
+                raise OutcomeError(f"trial {self.number}: the report goes backwards, {name} = {amount:g} after a higher one")
+        if cost is not None:
+            self._spent = read_cost(cost)
+        self.reports.append({"value": number, "fidelity": dict(fidelity), "cost": cost})
+
+    def should_stop(self) -> bool:
+        """True once going on would exceed the budget; return the value reached so far."""
+        return self.over(self._spent)
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        """A folder for this trial's files, made on first use; it stays until the system cleans its temporary files."""
+        if not hasattr(self, "_folder"):
+            self._folder = Path(tempfile.mkdtemp(prefix=f"shoestring-{self.number}-"))
+        return self._folder
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of one call: an outcome, empty where there is an error."""
+
+    outcome: Outcome
+    seconds: float
+    error: str | None = None
+    reports: tuple[dict[str, Any], ...] = ()
+
+
+def takes_trial(objective: Objective) -> bool:
+    """Whether the objective has a second parameter that must be given, or one called ``trial``."""
+    try:
+        parameters = list(inspect.signature(objective).parameters.values())
+    except (TypeError, ValueError):  # some builtins have no signature
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) >= 2 and (positional[1].default is inspect.Parameter.empty or positional[1].name == "trial")
+
+
+def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_errors: bool = False) -> Evaluation:
+    """Call the objective on a copy of the config. Any exception, None, text or other non-number is a failed evaluation."""
+    config = dict(trial.config)
+    began = time.perf_counter()
+    try:
+        result = objective(config, live) if takes_trial(objective) else objective(config)
+        outcome = result if isinstance(result, Outcome) else Outcome(read_value(result))
+    except Exception as error:  # whatever the user's code raises is this trial's failure, not the study's
+        if raise_errors:
+            raise
+        return Evaluation(Outcome(None), time.perf_counter() - began, describe(error), tuple(live.reports))
+    return Evaluation(outcome, time.perf_counter() - began, None, tuple(live.reports))
+
+
+def describe(error: BaseException) -> str:
+    """The error in one line, with the place in the user's code."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    ours = Path(__file__).parent
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent != ours]
+    return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else text

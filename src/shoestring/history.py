@@ -1,0 +1,113 @@
+"""What happened, and what a model may learn from it.
+
+``History`` is a frozen view of a study's trials. ``observe`` turns it into arrays and settles direction, pending and
+failed trials once: behind this line everything is minimised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .parameters import Array
+from .space import Space
+from .trial import State, Trial
+
+
+@dataclass(frozen=True)
+class History(Sequence[Trial]):
+    """The trials of a study in order of their number."""
+
+    trials: tuple[Trial, ...]
+    space: Space
+    maximize: bool = False
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    @overload
+    def __getitem__(self, index: int) -> Trial: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Trial, ...]: ...
+    def __getitem__(self, index: int | slice) -> Trial | tuple[Trial, ...]:
+        return self.trials[index]
+
+    def __iter__(self) -> Iterator[Trial]:
+        return iter(self.trials)
+
+    def having(self, *states: State) -> tuple[Trial, ...]:
+        return tuple(trial for trial in self.trials if trial.state in states)
+
+    @property
+    def best(self) -> Trial | None:
+        """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
+        done = self.having(State.DONE)
+        target = self.space.target
+        pool = [trial for trial in done if all(trial.config[name] == goal for name, goal in target.items())] or done
+        if not pool:
+            return None
+        sign = -1.0 if self.maximize else 1.0
+        return min(pool, key=lambda trial: sign * float(trial.value or 0.0))
+
+    @property
+    def spent(self) -> float:
+        """The cost of all trials so far, failed and abandoned ones included."""
+        return float(sum(trial.cost or 0.0 for trial in self.trials))
+
+    def bests(self) -> list[tuple[float, float]]:
+        """(cost spent, best value) after each finished trial at the target fidelity, for convergence plots."""
+        target, steps, spent, best = self.space.target, list[tuple[float, float]](), 0.0, np.nan
+        pick = np.fmax if self.maximize else np.fmin
+        for trial in self.trials:
+            spent += trial.cost or 0.0
+            if trial.state is State.DONE and all(trial.config[name] == goal for name, goal in target.items()):
+                best = float(pick(best, float(trial.value or 0.0)))
+                steps.append((spent, best))
+        return steps
+
+
+@dataclass(frozen=True)
+class Observations:
+    """A history as arrays, values signed so that lower is better.
+
+    U        n x D      points of finished trials;   y  their values;   at_target  those that can be incumbent
+    failed   f x D      points of failed trials
+    pending  m x D      points of trials still running
+    """
+
+    U: Array
+    y: Array
+    at_target: NDArray[np.bool_]
+    failed: Array
+    pending: Array
+
+    @property
+    def seen(self) -> Array:
+        """Every point that need not be asked again."""
+        return np.vstack([self.U, self.failed, self.pending])
+
+    @property
+    def order(self) -> NDArray[np.intp]:
+        """Finished trials, those at the target first, best first."""
+        return np.lexsort((self.y, ~self.at_target))
+
+
+def observe(history: History, points: Sequence[Array]) -> Observations:
+    """``points`` holds each trial's encoded config, in the order of the history."""
+    U = np.array(points).reshape(len(history), len(history.space))
+    states = np.array([trial.state for trial in history], dtype="<U9")
+    done, sign = states == State.DONE, -1.0 if history.maximize else 1.0
+    y = sign * np.array([trial.value for trial in history if trial.state is State.DONE], dtype=float)
+    U_done = U[done]
+    goal = history.space.at_target(U_done)
+    return Observations(
+        U=U_done,
+        y=y,
+        at_target=(np.abs(goal - U_done) < 1e-9).all(axis=1),
+        failed=U[states == State.FAILED],
+        pending=U[states == State.RUNNING],
+    )

@@ -1,0 +1,92 @@
+"""What comes of an evaluation, read and checked once: from here on a result is either recorded or refused.
+
+A NaN or infinite value is a result, namely a failure. What is not a number at all, or a cost that is not positive, is bad
+input: it raises OutcomeError and the trial stays open, so that nothing is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import OutcomeError
+from .parameters import plain
+from .space import Config
+from .trial import State, Trial
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an objective may return in place of a bare number.
+
+    value     the number; None for the mean of the folds
+    cost      what the evaluation cost, in the study's unit; measured seconds when left out
+    folds     the values of the folds of a cross-validation
+    gradient  d value / d parameter, by parameter name, in the user's units
+    """
+
+    value: float | None
+    cost: float | None = None
+    folds: Sequence[float] | None = None
+    gradient: Mapping[str, float] | None = None
+
+
+def conclude(
+    trial: Trial, told: Outcome, error: str | None, seconds: float | None, reports: Sequence[Mapping[str, Any]] = ()
+) -> Trial:
+    """The finished trial. Without a cost, the seconds are the cost; without a value, the mean of the folds is the value."""
+    results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports)}
+    results["cost"] = seconds if told.cost is None else read_cost(told.cost)
+    if told.folds is not None:
+        results["folds"] = read_folds(told.folds)
+    if told.gradient is not None:
+        results["gradient"] = read_gradient(told.gradient, trial.config)
+    if error is not None:
+        return trial.finish(State.FAILED, error=str(error), **results)
+    if told.value is None and told.folds is None:
+        raise OutcomeError(f"trial {trial.number}: give a value, folds= or error=")
+    value = sum(results["folds"]) / len(results["folds"]) if told.value is None else read_value(told.value)
+    if math.isfinite(value):
+        return trial.finish(State.DONE, value=value, **results)
+    return trial.finish(State.FAILED, error=f"the value was {value!r}", **results)
+
+
+def read_value(value: Any) -> float:
+    """A result as a float, which may be NaN or infinite; an OutcomeError if it is not a number at all."""
+    value = plain(value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."
+        raise OutcomeError(f"a result must be a number or an st.Outcome, not {shown} ({type(value).__name__})")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def read_cost(cost: Any) -> float:
+    number = read_value(cost)
+    if not math.isfinite(number) or number <= 0:
+        raise OutcomeError(f"a cost must be a positive, finite number, not {number!r}; leave it out to have the seconds measured")
+    return number
+
+
+def read_folds(folds: Sequence[float]) -> tuple[float, ...]:
+    values = tuple(read_value(fold) for fold in folds)
+    if len(values) < 2:
+        raise OutcomeError(f"folds= needs the values of two folds or more, not {len(values)}")
+    return values
+
+
+def read_gradient(gradient: Mapping[str, float], config: Config) -> dict[str, float]:
+    slopes: dict[str, float] = {}
+    for name, slope in gradient.items():
+        if name not in config:
+            raise OutcomeError(f"gradient= names {name!r}, which is not in this trial's config ({', '.join(config)})")
+        if isinstance(config[name], bool) or not isinstance(config[name], int | float):
+            raise OutcomeError(f"gradient= names {name!r}, which is not a number")
+        slopes[name] = read_value(slope)
+        if not math.isfinite(slopes[name]):
+            raise OutcomeError(f"gradient= has {slopes[name]!r} for {name!r}; leave it out where it is not known")
+    return slopes

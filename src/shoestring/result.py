@@ -1,0 +1,122 @@
+"""What a study found, for people and for programs."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .history import History
+from .space import Config
+from .termination.verdict import Verdict
+from .trial import State, Trial
+from .wording import amount, config_text, duration, plural, rounded, value_text
+
+if TYPE_CHECKING:
+    from .study import Study
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The config the model trusts most: ``value`` is predicted, not observed."""
+
+    config: Config
+    value: float
+    number: int | None
+
+
+@dataclass(frozen=True)
+class Result:
+    """``best`` observed, ``recommended`` by the model, ``spent``, why it stopped (``stop.reason``), and the ``history``."""
+
+    study: Study
+    history: History
+    stop: Verdict
+    unit: str = "s"
+
+    @cached_property
+    def best(self) -> Trial:
+        best = self.history.best
+        return best if best is not None else Trial(-1, {}, State.FAILED, error="no trial has finished")
+
+    @cached_property
+    def recommended(self) -> Recommendation | None:
+        return self.study.recommend()
+
+    @property
+    def spent(self) -> float:
+        """The sum of all trials' costs, in ``unit``."""
+        return self.history.spent
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One JSON-ready dict a trial."""
+        return [trial.to_dict() for trial in self.history]
+
+    def to_csv(self, path: str | Path | None = None) -> str:
+        """One row a trial; written to ``path`` if given, and returned."""
+        parameters = list(self.history.space)
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(["number", "state", "value", "cost", "seconds", *parameters, "error"])
+        for trial in self.history:
+            row = [trial.number, str(trial.state), trial.value, trial.cost, trial.seconds]
+            writer.writerow([*row, *(trial.config.get(name) for name in parameters), trial.error])
+        if path is not None:
+            Path(path).write_text(text.getvalue(), encoding="utf-8")
+        return text.getvalue()
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The summary as (label, text)."""
+        counts = {state: len(self.history.having(state)) for state in State}
+        trials = plural(len(self.history), "trial") + "".join(
+            f", {counts[state]} {state}" for state in (State.FAILED, State.ABANDONED, State.RUNNING) if counts[state]
+        )
+        rows = [("trials", trials), ("spent", amount(self.spent, self.unit))]
+        if self.history.best is None:
+            failed = self.history.having(State.FAILED)
+            rows.append(("best", "nothing has succeeded yet" + (f"; the last error: {failed[-1].error}" if failed else "")))
+        else:
+            rows.append(("best", f"{rounded(self.best.value)} (trial {self.best.number})"))
+            rows.append(("config", config_text(self.best.config)))
+            recommended = self.recommended
+            if recommended is not None and recommended.number != self.best.number:
+                rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}"))
+        rows.append(("stopped", self.stop.reason))
+        optimizer = self.study.optimizer_seconds
+        if optimizer > 0 and len(self.history):
+            rows.append(("own time", f"{duration(optimizer / len(self.history))} a suggestion"))
+        verb = self.study.direction
+        rows.append(("go on", f"result.study.{verb}(objective, budget=...) with a larger budget"))
+        return rows
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len(label) for label, _ in rows)
+        return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(label)}</th><td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for label, text in self.rows()
+        )
+        sign = -1.0 if self.history.maximize else 1.0
+        top = sorted(self.history.having(State.DONE), key=lambda trial: sign * (trial.value or 0.0))[:5]
+        names = list(self.history.space)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("trial", "value", "cost", *names))
+        body = "".join(
+            "<tr>" + "".join(
+                f"<td>{html.escape(text)}</td>"
+                for text in (
+                    str(trial.number), rounded(trial.value), rounded(trial.cost),
+                    *(value_text(trial.config[name]) if name in trial.config else "" for name in names),
+                )
+            ) + "</tr>"
+            for trial in top
+        )
+        return f"<table>{cells}</table><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,44 @@
+"""What a search method is: a function from a situation to a suggestion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..encoding import Encoding
+from ..history import Observations
+from ..space import Space
+from ..surrogate.gp import GP
+from ..trial import Suggestion
+
+
+@dataclass(frozen=True)
+class Situation:
+    """All that a method may look at when it is asked for trial ``number``.
+
+    known      what the last model-based suggestion left behind (``Suggestion.model``)
+    initial    how many trials the space-filling start has
+    """
+
+    space: Space
+    encoding: Encoding
+    seen: Observations
+    number: int
+    seed: int
+    model: GP
+    initial: int
+    known: Mapping[str, Any] | None = None
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Randomness for this trial alone: the same in a study that was interrupted and one that was not."""
+        return np.random.default_rng([self.seed, self.number])
+
+
+class Method(Protocol):
+    """A strategy. Frozen: everything it needs to know is in the situation."""
+
+    def suggest(self, situation: Situation) -> Suggestion: ...

@@ -1,0 +1,97 @@
+"""What is believed of a problem at one moment: all that acquisitions and stopping rules may know."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..encoding import Encoding
+from ..history import Observations
+from ..numerics import Array, single_threaded
+from ..outputs import Output
+from .gp import GP, Fit
+from .kernels import Kernel
+from .posterior import Posterior
+
+
+@dataclass(frozen=True)
+class Belief:
+    """The objective's posterior (pending trials included), the value to beat, and where evaluations fail.
+
+    incumbent   the lowest posterior mean at an evaluated point of the target fidelity, in the model's units
+    fit         the objective's fit before pending trials were added
+    viable      a posterior on "does not fail" (1 or 0), None while nothing has failed
+    """
+
+    encoding: Encoding
+    objective: Posterior
+    incumbent: float
+    output: Output
+    fit: Fit
+    viable: Posterior | None
+
+    def knowledge(self, trials: int) -> dict[str, Any]:
+        """What the next fit starts from, JSON-ready."""
+        return {"theta": [float(value) for value in self.fit.theta], "output": self.output.kind, "trials": trials} | (
+            {"note": self.fit.note} if self.fit.note else {}
+        )
+
+
+@single_threaded
+def form_belief(seen: Observations, encoding: Encoding, model: GP, last: Mapping[str, Any] | None) -> Belief:
+    """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion."""
+    Z, n = encoding.features(seen.U), len(seen.y)
+    start = np.array(last["theta"], dtype=float) if last and last.get("theta") else None
+    due = start is None or cold_start_due(n, int(last["trials"]) if last else 0)
+    kind = last.get("output") if last and not due else None
+    output, fit = fit_output(seen.y, Z, encoding, model, start, due, kind)
+    target = np.flatnonzero(seen.at_target) if seen.at_target.any() else np.arange(n)
+    incumbent = float(fit.posterior.mean_at(Z[target]).min())
+    objective = fit.posterior
+    if len(seen.pending):
+        waiting = encoding.features(seen.pending)
+        objective = objective.condition(waiting, objective.mean_at(waiting))  # the mean stays, the variance there goes
+    return Belief(encoding, objective, incumbent, output, fit, failure_model(seen, encoding))
+
+
+def fit_output(
+    y: Array, Z: Array, encoding: Encoding, model: GP, start: Array | None, due: bool, kind: str | None
+) -> tuple[Output, Fit]:
+    """The fit under the wanted output transform; for "auto" the one with the higher evidence, Jacobian included."""
+    positive = bool((y > 0).all())
+    if model.output == "log" and positive:
+        kinds = ["log"]
+    elif model.output == "auto" and positive and kind not in ("standard", "log"):
+        kinds = ["standard", "log"]
+    else:
+        kinds = [kind if kind == "log" and positive and model.output == "auto" else "standard"]
+    best: tuple[float, Output, Fit] | None = None
+    for name in kinds:
+        output = Output.of(y, name)
+        fit = model.fit(Z, output.forward(y), encoding.groups, start=start, cold=due)
+        score = fit.evidence + output.log_jacobian(y)
+        if best is None or score > best[0]:
+            best = (score, output, fit)
+    assert best is not None
+    return best[1], best[2]
+
+
+def cold_start_due(n: int, before: int) -> bool:
+    """Whether a fit from scratch is worth its time: when the data have grown by a third since the last power of 4/3."""
+    step = math.log(4 / 3)
+    return math.floor(math.log(max(n, 1)) / step) > math.floor(math.log(max(before, 1)) / step)
+
+
+def failure_model(seen: Observations, encoding: Encoding) -> Posterior | None:
+    """A smooth estimate of the chance that an evaluation succeeds: regression on 1 (finished) and 0 (failed)."""
+    if not len(seen.failed):
+        return None
+    Z = encoding.features(np.vstack([seen.U, seen.failed]))
+    labels = np.concatenate([np.ones(len(seen.U)), np.zeros(len(seen.failed))])
+    lengths = np.full(encoding.width, 0.3 * math.sqrt(len(encoding.space)))
+    prior = (len(seen.U) + 1.0) / (len(labels) + 1.0)
+    return Posterior.given(Kernel("matern52", 1.0 / lengths, 0.25), 0.05, Z, labels, prior)

@@ -1,0 +1,105 @@
+"""The exact Gaussian process: a specification, and how it is fitted.
+
+``GP(...)`` says what is wanted and never changes; ``fit`` returns a ``Fit``, which holds the posterior, the
+hyperparameters behind it and how they were come by. The hyperparameters of the last fit are an argument of the next
+(``start``), not a hidden state: a study that is resumed elsewhere computes the same.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import MethodError
+from ..numerics import Array, single_threaded
+from .evidence import Evidence
+from .hyperparameters import Layout
+from .kernels import PROFILES
+from .posterior import Posterior
+
+log = logging.getLogger("shoestring")
+
+OUTPUTS = ("auto", "standard", "log")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A posterior, its hyperparameters (in ``Layout``'s order), its log evidence, and what it took."""
+
+    posterior: Posterior
+    theta: Array
+    evidence: float
+    evaluations: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class GP:
+    """``GP(kernel="matern52", inference="map", warp=False, output="auto")``.
+
+    kernel     "matern52" or "se", one length scale a parameter
+    inference  "map": hyperparameters at their most probable values
+    warp       True: each parameter's axis may bend (Kumaraswamy, two shapes a parameter)
+    output     how values are modelled: "standard", "log" (positive values), or "auto", whichever the evidence prefers
+    """
+
+    kernel: Literal["matern52", "se"] = "matern52"
+    inference: Literal["map"] = "map"
+    warp: bool = False
+    output: Literal["auto", "standard", "log"] = "auto"
+
+    def __post_init__(self) -> None:
+        for field, value, known in (
+            ("kernel", self.kernel, tuple(PROFILES)), ("inference", self.inference, ("map",)), ("output", self.output, OUTPUTS)
+        ):
+            if value not in known:
+                raise MethodError(f"GP: {field} must be one of {', '.join(map(repr, known))}, not {value!r}")
+
+    @single_threaded
+    def fit(
+        self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None, cold: bool | None = None
+    ) -> Fit:
+        """The most probable hyperparameters for features Z and standardised targets y, and the posterior under them.
+
+        Starts from ``start`` when given, and from the prior's centre when not, or when ``cold`` asks for it too; the
+        better end wins. Never raises on numerical trouble: falls back to ``start``, then to the prior, and says so.
+        """
+        layout = Layout(np.arange(Z.shape[1]) if groups is None else groups, self.warp)
+        evidence = Evidence(Z, y, layout, self.kernel)
+        if start is not None and len(start) != layout.size:
+            start = None
+        starts = [layout.clip(start)] if start is not None else []
+        if start is None or cold:
+            starts.append(layout.centre)
+        ends = [climb(evidence, layout, theta) for theta in starts]
+        ends = [end for end in ends if np.isfinite(end[0])]
+        note = ""
+        if ends:
+            value, theta = max(ends, key=lambda end: end[0])
+        else:
+            value, theta = -np.inf, starts[0]
+            kept = "the last good hyperparameters were kept" if start is not None else "the prior's were used"
+            note = f"the fit failed; {kept}"
+            log.warning("Gaussian process: %s (n = %d)", note, len(y))
+        posterior = Posterior.given(layout.kernel(theta, self.kernel), layout.noise(theta), Z, y)
+        return Fit(posterior, theta, value, evidence.evaluations, note)
+
+
+def climb(evidence: Evidence, layout: Layout, theta: Array) -> tuple[float, Array]:
+    """The end of a gradient ascent of the evidence, stopped when a step gains less than matters for a decision."""
+
+    from scipy.optimize import minimize  # here, since it would double the time of `import shoestring`
+
+    def negative(point: Array) -> tuple[float, Array]:
+        value, gradient = evidence(point)
+        return (-value, -gradient) if np.isfinite(value) else (1e10, np.zeros_like(point))
+
+    end = minimize(
+        negative, theta, jac=True, method="L-BFGS-B", bounds=layout.bounds,
+        options={"maxiter": 60, "maxfun": 90, "ftol": 1e-6, "gtol": 0.02},
+    )
+    return (-float(end.fun), np.asarray(end.x)) if end.fun < 1e10 else (-np.inf, theta)

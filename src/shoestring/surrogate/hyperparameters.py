@@ -1,0 +1,86 @@
+"""The hyperparameters of a GP as one vector of logarithms, with bounds and a prior.
+
+theta = (log l_1 .. log l_G, log s2, log noise [, log a_1 .. log a_G, log b_1 .. log b_G]), G parameters. Targets are
+standardised first, so the numbers below are in units of the targets' standard deviation and of the unit cube.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics import Array
+from .kernels import Kernel, Warp
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each hyperparameter stands in theta, what is believed of it beforehand, and how far it may go."""
+
+    groups: NDArray[np.intp]
+    warped: bool = False
+
+    # Length scales: log-normal around a multiple of sqrt(G), so that a random function stays about as predictable when
+    # parameters are added. The numbers were chosen on the tuning set of benchmarks.regret (see benchmarks/README.md).
+    LENGTH_CENTRE = 1.0
+    LENGTH_WIDTH = 0.6
+    VARIANCE_WIDTH = 1.0
+    NOISE_CENTRE = 1e-4
+    NOISE_WIDTH = 2.0
+    WARP_WIDTH = 0.5
+
+    @cached_property
+    def count(self) -> int:
+        """G."""
+        return int(self.groups.max()) + 1
+
+    @cached_property
+    def size(self) -> int:
+        return self.count * (3 if self.warped else 1) + 2
+
+    @cached_property
+    def centre(self) -> Array:
+        theta = np.zeros(self.size)
+        theta[: self.count] = np.log(self.LENGTH_CENTRE) + 0.5 * np.log(self.count)
+        theta[self.count + 1] = np.log(self.NOISE_CENTRE)
+        return theta
+
+    @cached_property
+    def width(self) -> Array:
+        width = np.full(self.size, self.WARP_WIDTH)
+        width[: self.count] = self.LENGTH_WIDTH
+        width[self.count : self.count + 2] = self.VARIANCE_WIDTH, self.NOISE_WIDTH
+        return width
+
+    @cached_property
+    def bounds(self) -> list[tuple[float, float]]:
+        lengths = [(np.log(0.02), np.log(50.0) + 0.5 * np.log(self.count))] * self.count
+        return lengths + [(-7.0, 7.0), (np.log(1e-7), np.log(2.0))] + [(-1.5, 1.5)] * (self.size - self.count - 2)
+
+    def clip(self, theta: Array) -> Array:
+        low, high = np.array(self.bounds).T
+        return np.clip(theta, low, high)
+
+    def log_prior(self, theta: Array) -> tuple[float, Array]:
+        """Up to a constant, and its gradient."""
+        off = (theta - self.centre) / self.width
+        return -0.5 * float(off @ off), -off / self.width
+
+    def warp(self, theta: Array) -> Warp | None:
+        if not self.warped:
+            return None
+        shapes = np.exp(theta[self.count + 2 :])
+        return Warp(shapes[: self.count][self.groups], shapes[self.count :][self.groups])
+
+    def kernel(self, theta: Array, profile: str) -> Kernel:
+        return Kernel(profile, np.exp(-theta[: self.count])[self.groups], float(np.exp(theta[self.count])), self.warp(theta))
+
+    def noise(self, theta: Array) -> float:
+        return float(np.exp(theta[self.count + 1]))
+
+    def per_group(self, per_column: Array) -> Array:
+        """Sums over the columns of each parameter."""
+        return np.bincount(self.groups, per_column, minlength=self.count).astype(float)

@@ -1,0 +1,84 @@
+"""What was asked and what came of it: immutable records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from .space import Config
+
+
+class State(StrEnum):
+    """running: asked, no result yet; abandoned: given up without a result, the config may be asked again."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    ABANDONED = "abandoned"
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A config, and what the optimizer knew when it chose it.
+
+    by           the method's name
+    why          the choice in words
+    predicted    the model's mean at the config, in the user's units
+    gain         the expected improvement on the best value, in the user's units
+    model        what the next fit starts from: hyperparameters, how values are modelled, the number of trials then
+    """
+
+    config: Config
+    by: str
+    why: str
+    predicted: float | None = None
+    gain: float | None = None
+    model: Mapping[str, Any] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {name: value for name, value in values.items() if value is not None and name != "config"}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One evaluation. ``config`` is a plain dict with the fidelities included; ``fidelity`` is that part alone."""
+
+    number: int
+    config: Config
+    state: State = State.RUNNING
+    value: float | None = None
+    cost: float | None = None
+    folds: tuple[float, ...] | None = None
+    gradient: Mapping[str, float] | None = None
+    fidelity: Mapping[str, float] = field(default_factory=dict)
+    seconds: float | None = None
+    error: str | None = None
+    reports: tuple[Mapping[str, Any], ...] = ()
+    suggestion: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def finished(self) -> bool:
+        return self.state is not State.RUNNING
+
+    def finish(self, state: State, **results: Any) -> Trial:
+        """The same trial with its results."""
+        return replace(self, state=state, **results)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; ``from_dict`` is its inverse."""
+        record = {item.name: getattr(self, item.name) for item in fields(self)}
+        record["state"] = str(self.state)
+        for name in ("folds", "reports"):
+            record[name] = None if record[name] is None else list(record[name])
+        return record
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> Trial:
+        known = {item.name: record[item.name] for item in fields(cls) if item.name in record}
+        known["state"] = State(known.get("state", "running"))
+        known["folds"] = None if known.get("folds") is None else tuple(known["folds"])
+        known["reports"] = tuple(known.get("reports") or ())
+        return cls(**known)
