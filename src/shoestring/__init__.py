@@ -13,6 +13,7 @@ from typing import Any
 
 from .acquisition.improvement import EI, LCB, PI, LogEI
 from .budget import Budget
+from .choice import Choice
 from .errors import (
     BudgetError,
     ConfigError,
@@ -25,7 +26,7 @@ from .errors import (
 )
 from .history import History
 from .outcome import Outcome
-from .parameters import Choice, Fidelity, Float, Int
+from .parameters import Fidelity, Float, Int
 from .result import Recommendation, Result
 from .search.sampling import Random, Sobol
 from .space import Space

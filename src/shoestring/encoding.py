@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from .parameters import Array, Choice
+from .choice import Choice
+from .parameters import Array
 from .space import Space
 
 SQRT_HALF = np.sqrt(0.5)

@@ -77,6 +77,7 @@ class Observations:
     U        n x D      points of finished trials;   y  their values;   at_target  those that can be incumbent
     failed   f x D      points of failed trials
     pending  m x D      points of trials still running
+    sign     1, or -1 where the user maximizes: sign * y is in the user's units
     """
 
     U: Array
@@ -84,6 +85,7 @@ class Observations:
     at_target: NDArray[np.bool_]
     failed: Array
     pending: Array
+    sign: float = 1.0
 
     @property
     def seen(self) -> Array:
@@ -110,4 +112,5 @@ def observe(history: History, points: Sequence[Array]) -> Observations:
         at_target=(np.abs(goal - U_done) < 1e-9).all(axis=1),
         failed=U[states == State.FAILED],
         pending=U[states == State.RUNNING],
+        sign=sign,
     )

@@ -15,15 +15,16 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import erfcx, ndtr
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LOG_2PI = math.log(2 * math.pi)
-_HALF_LOG_HALF_PI = 0.5 * math.log(math.pi / 2)
-_FAR = -1.0 / math.sqrt(np.finfo(float).eps)  # below this 1 - |z| sqrt(pi/2) erfcx(-z/sqrt 2) has lost every digit
+_ROOT_HALF = math.sqrt(0.5)
+_ROOT_HALF_PI = math.sqrt(math.pi / 2)
+_ROOT_INVERSE_2PI = 1.0 / math.sqrt(2 * math.pi)
 
 
 @functools.cache
@@ -49,25 +50,23 @@ def single_threaded(function: Function) -> Function:
     return cast(Function, wrapped)
 
 
-def log_h(z: Array) -> Array:
-    """log(phi(z) + z Phi(z)), finite for every finite z (Ament et al. 2023, equation 9)."""
+def log_h(z: Array) -> tuple[Array, Array]:
+    """log h(z) and its slope Phi(z) / h(z), finite for every z of size up to 1e150.
+
+    Above -1 by the definition. Below, with Mills' ratio M = Phi(z) / phi(z) = sqrt(pi/2) erfcx(-z / sqrt 2):
+    h = phi (1 + z M), where 1 + z M tends to 1 / z^2 - 3 / z^4 and is taken from there once the difference loses digits.
+    """
     z = np.asarray(z, dtype=float)
     near = np.maximum(z, -1.0)
-    direct = np.log(np.exp(-0.5 * near**2) / math.sqrt(2 * math.pi) + near * ndtr(near))
+    cumulative = ndtr(near)
+    h = np.exp(-0.5 * near * near) * _ROOT_INVERSE_2PI + near * cumulative
     far = np.minimum(z, -1.0)
-    middle = np.maximum(far, _FAR)
-    tail = np.log(-np.expm1(np.log(erfcx(-middle * math.sqrt(0.5)) * -middle) + _HALF_LOG_HALF_PI))
-    tail = np.where(far < _FAR, -2.0 * np.log(-far), tail)
-    with np.errstate(over="ignore"):
-        return np.where(z > -1.0, direct, -0.5 * far**2 - 0.5 * LOG_2PI + tail)
-
-
-def d_log_h(z: Array) -> Array:
-    """The slope of log_h: Phi(z) / h(z), which tends to 1 / z above and to |z| below."""
-    z = np.asarray(z, dtype=float)
-    with np.errstate(over="ignore", invalid="ignore"):
-        slope = np.exp(log_ndtr(z) - log_h(z))
-    return np.where(z < 1e3 * -1.0, -z - 2.0 / np.minimum(z, -1.0), slope)
+    mills = _ROOT_HALF_PI * erfcx(far * -_ROOT_HALF)
+    square = far * far
+    rest = np.where(square > 1e6, (1.0 - 3.0 / square) / square, 1.0 + far * mills)
+    below = z < -1.0
+    value = np.where(below, -0.5 * square - 0.5 * LOG_2PI + np.log(rest), np.log(h))
+    return value, np.where(below, mills / rest, cumulative / h)
 
 
 def cholesky(K: Array, *, jitter: float = 1e-10) -> tuple[Array, float]:

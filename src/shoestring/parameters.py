@@ -1,14 +1,12 @@
-"""The kinds of parameters a space is made of.
+"""Numbers as parameters: Float, Int, Fidelity.
 
 Every parameter lives on one coordinate ``u`` of the unit cube. ``to_unit`` and ``from_unit`` are inverse to each other
 on valid values, and uniform ``u`` gives the parameter's natural distribution: uniform, log-uniform, equal bins for whole
-numbers, equal shares for the options of a choice.
+numbers (and equal shares for the options of a ``Choice``, which has its own file).
 """
 
 from __future__ import annotations
 
-import copy
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +18,6 @@ from numpy.typing import NDArray
 from .errors import ConfigError, SpaceError
 
 Array = NDArray[np.float64]
-Json = Any  # None, bool, int, float, str, list or dict, nested
 
 
 def plain(value: Any) -> Any:
@@ -42,7 +39,7 @@ def _number(value: Any, what: str, error: type[Exception]) -> float:
 
 
 @dataclass(frozen=True)
-class _Numeric:
+class Numeric:
     """What Float, Int and Fidelity share: a range, perhaps on a log scale, perhaps in steps."""
 
     low: float
@@ -171,19 +168,19 @@ class _Numeric:
 
 
 @dataclass(frozen=True)
-class Float(_Numeric):
+class Float(Numeric):
     """A real number in [low, high]; ``log=True`` for a log scale, or ``step=`` for a grid."""
 
 
 @dataclass(frozen=True)
-class Int(_Numeric):
+class Int(Numeric):
     """A whole number in [low, high], both included; ``log=True`` or ``step=`` as for Float."""
 
     whole: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class Fidelity(_Numeric):
+class Fidelity(Numeric):
     """How much of an evaluation to buy: epochs, rows, trees. The answer is wanted at ``target`` (``high`` unless given).
 
     Whole numbers if both bounds are, except for the range from 0 to 1, which is a share.
@@ -212,97 +209,3 @@ class Fidelity(_Numeric):
 
     def to_dict(self) -> dict[str, Any]:
         return super().to_dict() | ({} if self.target is None else {"target": plain(self.target)})
-
-
-def _key(value: Json) -> str:
-    """Two options are the same when their JSON is: 1, 1.0, True and "1" are four options."""
-    return json.dumps(value, sort_keys=True, allow_nan=False)
-
-
-@dataclass(frozen=True, init=False)
-class Choice:
-    """One of several options, each any JSON value: ``Choice("adam", "sgd")``, ``Choice(None, [64, 64], True)``."""
-
-    options: tuple[Json, ...]
-    when: Mapping[str, Any] | None = None
-
-    fidelity: ClassVar[bool] = False
-
-    def __init__(self, *options: Json, when: Mapping[str, Any] | None = None) -> None:
-        object.__setattr__(self, "options", tuple(copy.deepcopy(plain(option)) for option in options))
-        object.__setattr__(self, "when", when)
-
-    def __hash__(self) -> int:
-        return hash(tuple(map(_key, self.options)))
-
-    def validate(self, name: str) -> None:
-        if not self.options:
-            raise SpaceError(f"{name}: a Choice needs at least one option")
-        seen: set[str] = set()
-        for option in self.options:
-            try:
-                key = _key(option)
-            except (TypeError, ValueError):
-                kinds = "text, finite number, true/false, null, list, dict"
-                raise SpaceError(f"{name}: option {option!r} is not a JSON value ({kinds})") from None
-            if key in seen:
-                raise SpaceError(f"{name}: option {option!r} is given twice")
-            seen.add(key)
-
-    @property
-    def levels(self) -> int:
-        return len(self.options)
-
-    def to_unit(self, level: Any) -> Array:
-        return (np.asarray(level, dtype=float) + 0.5) / self.levels
-
-    def index(self, u: Array) -> NDArray[np.intp]:
-        return np.clip(np.floor(np.asarray(u) * self.levels), 0, self.levels - 1).astype(np.intp)
-
-    def grid_units(self) -> Array:
-        return self.to_unit(np.arange(self.levels))
-
-    def from_unit(self, u: float) -> Json:
-        return copy.deepcopy(self.options[int(self.index(np.asarray(u)))])
-
-    def snap(self, u: Array) -> Array:
-        return self.to_unit(self.index(u))
-
-    def level_of(self, value: Any, name: str) -> int:
-        value = plain(value)
-        try:
-            key = _key(value)
-        except (TypeError, ValueError):
-            key = ""
-        for level, option in enumerate(self.options):
-            if _key(option) == key:
-                return level
-        for level, option in enumerate(self.options):  # 1.0 for an option 1, as numpy and CSV files give it
-            if not isinstance(value, bool) and not isinstance(option, bool) and value == option:
-                return level
-        raise ConfigError(f"{name} = {value!r} is not one of its options: {', '.join(map(repr, self.options))}")
-
-    def check(self, value: Any, name: str) -> Json:
-        return copy.deepcopy(self.options[self.level_of(value, name)])
-
-    def to_dict(self) -> dict[str, Any]:
-        fields: dict[str, Any] = {"kind": "choice", "options": list(self.options)}
-        if self.when is not None:
-            fields["when"] = {key: plain(value) for key, value in self.when.items()}
-        return fields
-
-
-Parameter = Float | Int | Fidelity | Choice
-
-
-def parameter_from_dict(fields: Mapping[str, Any], name: str) -> Parameter:
-    """The inverse of ``to_dict``."""
-    fields = dict(fields)
-    kind = fields.pop("kind", None)
-    try:
-        if kind == "choice":
-            return Choice(*fields.pop("options"), **fields)
-        kinds: dict[str, type[Float | Int | Fidelity]] = {"float": Float, "int": Int, "fidelity": Fidelity}
-        return kinds[str(kind)](**fields)
-    except (KeyError, TypeError) as error:
-        raise SpaceError(f"{name}: cannot read a parameter of kind {kind!r} ({error})") from None

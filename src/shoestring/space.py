@@ -6,7 +6,6 @@ given; ``U`` is a matrix of such points. A config is a plain dict in which inact
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping
@@ -15,11 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .choice import Choice
 from .errors import ConfigError, SpaceError
-from .parameters import Array, Choice, Fidelity, Float, Int, Parameter, parameter_from_dict, plain
+from .parameters import Array, Fidelity, Float, Int, plain
 
 Config = dict[str, Any]
-_KINDS = (Float, Int, Fidelity, Choice)
+Parameter = Float | Int | Fidelity | Choice
+_KINDS: dict[str, type[Parameter]] = {"float": Float, "int": Int, "fidelity": Fidelity, "choice": Choice}
 
 
 class Space(Mapping[str, Parameter]):
@@ -36,7 +37,7 @@ class Space(Mapping[str, Parameter]):
         for name, parameter in self._parameters.items():
             if not isinstance(name, str) or not name:
                 raise SpaceError(f"a parameter's name must be a non-empty text, not {name!r}")
-            if not isinstance(parameter, _KINDS):
+            if not isinstance(parameter, tuple(_KINDS.values())):
                 raise SpaceError(f"{name}: expected Float, Int, Choice or Fidelity, not {parameter!r}")
             parameter.validate(name)
         self.names: tuple[str, ...] = tuple(self._parameters)
@@ -77,7 +78,7 @@ class Space(Mapping[str, Parameter]):
             raise SpaceError(f"cannot read the space: {error}") from None
         if not isinstance(fields, Mapping) or not all(isinstance(entry, Mapping) for entry in fields.values()):
             raise SpaceError("cannot read the space: expected an object of parameters, as Space.to_json() writes it")
-        return cls({name: parameter_from_dict(entry, name) for name, entry in fields.items()})
+        return cls({name: _parameter(entry, name) for name, entry in fields.items()})
 
     # -- conditions ------------------------------------------------------------------------------------------------
 
@@ -228,8 +229,19 @@ class Space(Mapping[str, Parameter]):
     def grid(self) -> Array:
         """Every point of a finite space, at the target fidelity, each config once."""
         free = [name for name in self._order if not self[name].fidelity]
-        axes = [self[name].grid_units() for name in free]
-        U = np.full((math.prod(map(len, axes)), len(self)), 0.5)
-        for row, values in enumerate(itertools.product(*axes)):
-            U[row, [self._column[name] for name in free]] = values
+        axes = np.meshgrid(*(self[name].grid_units() for name in free), indexing="ij")
+        U = np.full((axes[0].size, len(self)), 0.5)
+        U[:, [self._column[name] for name in free]] = np.column_stack([axis.ravel() for axis in axes])
         return np.unique(self.snap(self.at_target(U)), axis=0)
+
+
+def _parameter(entry: Mapping[str, Any], name: str) -> Parameter:
+    """The inverse of a parameter's ``to_dict``."""
+    fields = dict(entry)
+    kind = fields.pop("kind", None)
+    if kind not in _KINDS:
+        raise SpaceError(f"{name}: cannot read a parameter of kind {kind!r}; there are {', '.join(_KINDS)}")
+    try:
+        return _KINDS[kind](*fields.pop("options", ()), **fields)
+    except TypeError as error:
+        raise SpaceError(f"{name}: cannot read this {kind}: {error}") from None

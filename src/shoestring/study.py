@@ -9,36 +9,27 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 
 from .budget import Budget, read_budget
 from .encoding import Encoding
-from .errors import MethodError, OutcomeError, SpaceError, SpaceExhausted, TrialError
-from .evaluate import Evaluation, LiveTrial, Objective, evaluate
+from .errors import MethodError, OutcomeError, SpaceError, TrialError
+from .evaluate import Evaluation, Objective
 from .history import History, observe
+from .loop import Callback, run
 from .numerics import Array
 from .outcome import Outcome, conclude
-from .progress import progress_for
 from .result import Recommendation, Result
 from .search.choose import choose_method
 from .search.method import Situation
 from .space import Config, Space
 from .surrogate.belief import form_belief
 from .surrogate.gp import GP
-from .termination.spending import check_budget
-from .termination.verdict import Verdict
+from .termination.verdict import Rule, Verdict
 from .trial import State, Trial
-
-Callback = Callable[["Study", Trial], object]
-
-
-class Rule(Protocol):
-    """A stopping rule."""
-
-    def check(self, history: History, space: Space) -> Verdict: ...
 
 
 class Study:
@@ -83,7 +74,7 @@ class Study:
         self._points: list[Array] = []
         self._queue: list[tuple[Config, Mapping[str, Any]]] = []
         self._asked_at: dict[int, float] = {}
-        self._halted: str | None = None
+        self.halted: str | None = None
         self._lock = threading.RLock()
 
     # -- what happened -----------------------------------------------------------------------------------------------
@@ -98,7 +89,7 @@ class Study:
 
     @property
     def result(self) -> Result:
-        return self._result(Verdict(False, "the study goes on"), None)
+        return Result(self, self.history, Verdict(False, "it goes on"))
 
     def recommend(self) -> Recommendation | None:
         """The evaluated config whose value the model predicts to be best: noise cannot fool it as it fools ``best``."""
@@ -111,8 +102,8 @@ class Study:
         means = belief.fit.posterior.mean_at(self._encoding.features(seen.U[pool]))
         done = self.history.having(State.DONE)
         trial = done[pool[int(np.argmin(means))]]
-        value = float(belief.output.inverse(np.array(means.min())))
-        return Recommendation(trial.config, -value if self.direction == "maximize" else value, trial.number)
+        value = seen.sign * float(belief.output.inverse(np.array(means.min())))
+        return Recommendation(trial.config, value, trial.number)
 
     # -- ask and tell ------------------------------------------------------------------------------------------------
 
@@ -175,7 +166,7 @@ class Study:
 
     def halt(self, reason: str = "halted by request") -> None:
         """End the running ``minimize`` after the present trial; for callbacks and other threads."""
-        self._halted = reason
+        self.halted = reason
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -194,7 +185,7 @@ class Study:
         returns what was learnt; the same call again goes on from there.
         """
         self._set_direction("minimize")
-        return self._run(objective, read_budget(budget), tuple(callbacks), raise_errors, progress)
+        return run(self, objective, read_budget(budget), tuple(callbacks), raise_errors, progress)
 
     def maximize(
         self,
@@ -207,43 +198,7 @@ class Study:
     ) -> Result:
         """As ``minimize``, the other way up."""
         self._set_direction("maximize")
-        return self._run(objective, read_budget(budget), tuple(callbacks), raise_errors, progress)
-
-    def _run(
-        self, objective: Objective, budget: Budget, callbacks: tuple[Callback, ...], raise_errors: bool, progress: bool | None
-    ) -> Result:
-        self._halted = None
-        with progress_for(progress) as shown:
-            while not (verdict := self._verdict(budget)):
-                try:
-                    trial = self.ask()
-                except SpaceExhausted as end:
-                    verdict = Verdict(True, str(end))
-                    break
-                began = time.perf_counter()
-                try:
-                    shown.update(self, budget)
-                    trial = self._record(trial, evaluate(objective, trial, self._live(trial, budget), raise_errors=raise_errors))
-                except BaseException as stopped:
-                    self._give_back(trial)
-                    if not isinstance(stopped, KeyboardInterrupt):
-                        raise
-                    verdict = Verdict(True, "interrupted; the trial that was running will be asked again")
-                    break
-                finally:
-                    self.seconds += time.perf_counter() - began
-                shown.update(self, budget)
-                for callback in callbacks:
-                    callback(self, trial)
-        return self._result(verdict, budget)
-
-    def _verdict(self, budget: Budget) -> Verdict:
-        if self._halted is not None:
-            return Verdict(True, self._halted)
-        spent = check_budget(budget, self.history, self.seconds)
-        if spent or self.rule is None:
-            return spent
-        return self.rule.check(self.history, self.space)
+        return run(self, objective, read_budget(budget), tuple(callbacks), raise_errors, progress)
 
     # -- pieces ------------------------------------------------------------------------------------------------------
 
@@ -273,26 +228,15 @@ class Study:
         self._asked_at.pop(number, None)
         return finished
 
-    def _record(self, trial: Trial, seen: Evaluation) -> Trial:
+    def record(self, trial: Trial, seen: Evaluation) -> Trial:
+        """Record an evaluation; a result that cannot be read is a failed trial."""
         with self._lock:
             try:
                 return self._close(trial.number, seen.outcome, seen.error, seen.seconds, seen.reports)
             except OutcomeError as error:
                 return self._close(trial.number, Outcome(None), str(error), seen.seconds, seen.reports)
 
-    def _live(self, trial: Trial, budget: Budget) -> LiveTrial:
-        began = time.perf_counter()
-
-        def over(cost: float) -> bool:
-            seconds = time.perf_counter() - began
-            spent = self.history.spent + (cost or seconds)
-            return (budget.cost is not None and spent >= budget.cost) or (
-                budget.seconds is not None and self.seconds + seconds >= budget.seconds
-            )
-
-        return LiveTrial(trial.number, trial.config, dict(trial.fidelity), self.space, over)
-
-    def _give_back(self, trial: Trial) -> None:
+    def give_back(self, trial: Trial) -> None:
         """Abandon an interrupted trial, charge it, and have its config asked first next time."""
         with self._lock:
             if self._trials[trial.number].finished:
@@ -305,9 +249,6 @@ class Study:
         if direction != self.direction and any(trial.state is State.DONE for trial in self._trials):
             raise MethodError(f"this study was begun to {self.direction}; its results cannot be read the other way up")
         self.direction = direction
-
-    def _result(self, verdict: Verdict, budget: Budget | None) -> Result:
-        return Result(self, self.history, verdict, budget.unit if budget else "s")
 
     # -- to text and back --------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from ..errors import MethodError
-from ..numerics import LOG_2PI, Array, d_log_h, log_h
+from ..numerics import LOG_2PI, Array, log_h
 from ..surrogate.belief import Belief
 
 Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (features m x p, gradient wanted) -> m, m x p
@@ -35,8 +35,9 @@ class Acquisition(Protocol):
 def log_expected_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
     """log EI and its derivatives with respect to mean and deviation."""
     z = (best - mean) / deviation
-    slope = d_log_h(z) / deviation
-    return np.log(deviation) + log_h(z), -slope, 1.0 / deviation - z * slope
+    value, slope = log_h(z)
+    slope = slope / deviation
+    return np.log(deviation) + value, -slope, 1.0 / deviation - z * slope
 
 
 def log_probability_of_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..choice import Choice
 from ..encoding import Encoding
 from ..errors import SpaceExhausted
 from ..numerics import Array, single_threaded
-from ..parameters import Choice
 from ..space import Space
 from .ascent import ascend
 from .improvement import Surface

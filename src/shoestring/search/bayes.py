@@ -39,7 +39,7 @@ class Bayes:
             situation.space.decode(u),
             by=name,
             why=f"highest {name} under a model of {len(seen.y)} trials",
-            predicted=float(belief.output.inverse(mean)[0]),
+            predicted=seen.sign * float(belief.output.inverse(mean)[0]),
             gain=belief.output.gain(float(mean[0]), float(np.sqrt(variance[0])), belief.incumbent),
             model=belief.knowledge(len(seen.y)),
         )

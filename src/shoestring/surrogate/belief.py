@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..encoding import Encoding
 from ..history import Observations
 from ..numerics import Array, single_threaded
-from ..outputs import Output
-from .gp import GP, Fit
+from ..outputs import KINDS, Output
+from .gp import GP, SAMPLE, Fit, sample_by_rank
 from .kernels import Kernel
 from .posterior import Posterior
 
@@ -61,23 +62,28 @@ def form_belief(seen: Observations, encoding: Encoding, model: GP, last: Mapping
 def fit_output(
     y: Array, Z: Array, encoding: Encoding, model: GP, start: Array | None, due: bool, kind: str | None
 ) -> tuple[Output, Fit]:
-    """The fit under the wanted output transform; for "auto" the one with the higher evidence, Jacobian included."""
-    positive = bool((y > 0).all())
-    if model.output == "log" and positive:
-        kinds = ["log"]
-    elif model.output == "auto" and positive and kind not in ("standard", "log"):
-        kinds = ["standard", "log"]
+    """The fit under the wanted output transform; for "auto" the one with the highest evidence, Jacobian included.
+
+    ``kind`` is what was chosen last time, and stays unless a choice is ``due``. Large data are compared by a sample.
+    """
+    possible: list[str] = [name for name in KINDS if name != "log" or bool((y > 0).all())]
+    kinds: list[str]
+    if model.output != "auto":
+        kinds = [model.output if model.output in possible else "standard"]
     else:
-        kinds = [kind if kind == "log" and positive and model.output == "auto" else "standard"]
-    best: tuple[float, Output, Fit] | None = None
-    for name in kinds:
-        output = Output.of(y, name)
-        fit = model.fit(Z, output.forward(y), encoding.groups, start=start, cold=due)
-        score = fit.evidence + output.log_jacobian(y)
-        if best is None or score > best[0]:
-            best = (score, output, fit)
-    assert best is not None
-    return best[1], best[2]
+        kinds = [kind] if kind in possible else possible
+
+    def fitted(name: str, rows: NDArray[np.intp]) -> tuple[Output, Fit]:
+        output = Output.of(y[rows], name)
+        return output, model.fit(Z[rows], output.forward(y[rows]), encoding.groups, start=start, cold=due)
+
+    everything = np.arange(len(y))
+    if len(kinds) == 1:
+        return fitted(kinds[0], everything)
+    rows = sample_by_rank(y, SAMPLE)
+    tried = [fitted(name, rows) for name in kinds]
+    best = max(tried, key=lambda pair: pair[1].evidence + pair[0].log_jacobian(y[rows]))
+    return best if len(rows) == len(y) else fitted(best[0].kind, everything)
 
 
 def cold_start_due(n: int, before: int) -> bool:

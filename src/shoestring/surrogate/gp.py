@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
+from ..outputs import KINDS
 from .evidence import Evidence
 from .hyperparameters import Layout
 from .kernels import PROFILES
@@ -23,7 +24,8 @@ from .posterior import Posterior
 
 log = logging.getLogger("shoestring")
 
-OUTPUTS = ("auto", "standard", "log")
+SAMPLE = 256  # rows that settle what need not be settled on all of them
+OUTPUTS = ("auto", *KINDS)
 
 
 @dataclass(frozen=True)
@@ -44,13 +46,14 @@ class GP:
     kernel     "matern52" or "se", one length scale a parameter
     inference  "map": hyperparameters at their most probable values
     warp       True: each parameter's axis may bend (Kumaraswamy, two shapes a parameter)
-    output     how values are modelled: "standard", "log" (positive values), or "auto", whichever the evidence prefers
+    output     how values are modelled: "standard", "log" (positive values), "bent" (good values apart, bad ones together),
+               or "auto", whichever the evidence prefers
     """
 
     kernel: Literal["matern52", "se"] = "matern52"
     inference: Literal["map"] = "map"
     warp: bool = False
-    output: Literal["auto", "standard", "log"] = "auto"
+    output: Literal["auto", "standard", "log", "bent"] = "auto"
 
     def __post_init__(self) -> None:
         for field, value, known in (
@@ -74,7 +77,9 @@ class GP:
             start = None
         starts = [layout.clip(start)] if start is not None else []
         if start is None or cold:
-            starts.append(layout.centre)
+            starts.append(self._from_scratch(Z, y, layout))
+        if len(y) > SAMPLE:  # one climb is dear enough: from the start that is higher already
+            starts = [max(starts, key=lambda theta: evidence(theta)[0])] if len(starts) > 1 else starts
         ends = [climb(evidence, layout, theta) for theta in starts]
         ends = [end for end in ends if np.isfinite(end[0])]
         note = ""
@@ -87,6 +92,14 @@ class GP:
             log.warning("Gaussian process: %s (n = %d)", note, len(y))
         posterior = Posterior.given(layout.kernel(theta, self.kernel), layout.noise(theta), Z, y)
         return Fit(posterior, theta, value, evidence.evaluations, note)
+
+    def _from_scratch(self, Z: Array, y: Array, layout: Layout) -> Array:
+        """Where a cold fit starts: the prior's centre, or for large data the fit of a sample."""
+        if len(y) <= SAMPLE:
+            return layout.centre
+        rows = sample_by_rank(y, SAMPLE)
+        value, theta = climb(Evidence(Z[rows], y[rows], layout, self.kernel), layout, layout.centre)
+        return theta if np.isfinite(value) else layout.centre
 
 
 def climb(evidence: Evidence, layout: Layout, theta: Array) -> tuple[float, Array]:
@@ -103,3 +116,11 @@ def climb(evidence: Evidence, layout: Layout, theta: Array) -> tuple[float, Arra
         options={"maxiter": 60, "maxfun": 90, "ftol": 1e-6, "gtol": 0.02},
     )
     return (-float(end.fun), np.asarray(end.x)) if end.fun < 1e10 else (-np.inf, theta)
+
+
+def sample_by_rank(y: Array, count: int) -> NDArray[np.intp]:
+    """Rows spread evenly over the sorted values, lowest and highest included; all rows when they are few."""
+    if len(y) <= count:
+        return np.arange(len(y))
+    order = np.argsort(y, kind="stable")
+    return np.sort(order[np.linspace(0, len(y) - 1, count).round().astype(np.intp)])

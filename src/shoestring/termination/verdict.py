@@ -1,9 +1,13 @@
-"""What a stopping rule answers."""
+"""What a stopping rule is asked and what it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
+
+from ..history import History
+from ..space import Space
 
 
 @dataclass(frozen=True)
@@ -16,3 +20,9 @@ class Verdict:
 
     def __bool__(self) -> bool:
         return self.stop
+
+
+class Rule(Protocol):
+    """A stopping rule: from what happened to a verdict, whatever the search method."""
+
+    def check(self, history: History, space: Space) -> Verdict: ...

@@ -1,0 +1,19 @@
+"""What a command needs beyond the core install."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import click
+
+INSTALL = 'pip install "shoestring[sklearn,plots]"'
+
+
+def installed(module: str) -> bool:
+    return find_spec(module) is not None
+
+
+def require(module: str, package: str, purpose: str) -> None:
+    """End the command, with the way to mend it, if a module is missing."""
+    if not installed(module):
+        raise click.ClickException(f"{purpose} needs {package}, which is not installed; install it with\n  {INSTALL}")

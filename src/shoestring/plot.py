@@ -1,0 +1,124 @@
+"""Pictures of a study; each function draws one kind, and needs matplotlib (``pip install "shoestring[plots]"``).
+
+All take a Result or a Study, and ``path=`` (save there) or ``ax=`` (draw there); they return the Axes. With a path the
+picture is made without pyplot, so it needs no display; your backend is never changed and nothing is ever shown for you.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .trial import State, Trial
+from .wording import plural, rounded
+
+if TYPE_CHECKING:
+    from .result import Result
+    from .study import Study
+
+Array = NDArray[np.float64]
+
+INK, DOTS, BAD = "#1b4f8f", "#9db4d0", "#c0392b"
+SIZE, DPI, FONT = (6.4, 4.2), 200, 12  # 1280 x 840 pixels, with letters that can be read on a phone
+WIDE = 50.0  # positive values that span more than this factor are drawn on a log scale
+
+
+def convergence(study: Result | Study, path: str | PathLike[str] | None = None, ax: Any = None) -> Any:
+    """The best value so far against the cost spent, with each trial as a dot and failed ones marked on the axis."""
+    history, unit = study.history, getattr(study, "unit", "s")
+    ax = _axes(path, ax)
+    spent = np.cumsum([trial.cost or 0.0 for trial in history])
+    scale, unit = _time_unit(float(spent[-1]) if len(spent) else 0.0) if unit == "s" else (1.0, unit)
+    done = np.array([trial.state is State.DONE for trial in history], dtype=bool)
+    failed = np.array([trial.state is State.FAILED for trial in history], dtype=bool)
+    x = spent / scale
+
+    values = _values(history.having(State.DONE))
+    low, high = _window(values, history.maximize)
+    ax.plot(x[done], np.clip(values, low, high), "o", color=DOTS, markersize=5, label="trial", zorder=2)
+    steps = history.bests()
+    if steps:
+        at, best = np.array(steps).T
+        at, best = np.append(at / scale, x[-1]), np.append(best, best[-1])  # level to the end of what was spent
+        ax.step(at, np.clip(best, low, high), where="post", color=INK, linewidth=2.2, label="best so far", zorder=3)
+        if values.min() > 0 and min(high, values.max()) > WIDE * values.min():
+            ax.set_yscale("log")
+    if failed.any():
+        ax.plot(
+            x[failed], np.zeros(failed.sum()), "x", color=BAD, markersize=7, markeredgewidth=1.8,
+            transform=ax.get_xaxis_transform(), clip_on=False, label="failed", zorder=4,
+        )
+    ax.set_xlim(0.0, float(x[-1]) * 1.02 if len(x) and x[-1] > 0 else 1.0)
+    ax.set_xlabel(f"spent ({unit})", fontsize=FONT)
+    ax.set_ylabel("value (higher is better)" if history.maximize else "value (lower is better)", fontsize=FONT)
+    found = history.best
+    title = "nothing has succeeded yet" if found is None else f"best {rounded(found.value)}, trial {found.number}"
+    ax.set_title(f"{title} of {plural(len(history), 'trial')}", fontsize=FONT + 1, loc="left")
+    return _finished(ax, path)
+
+
+# -- shared by all plots -------------------------------------------------------------------------------------------------
+
+
+def new_axes() -> Any:
+    """Axes on a figure that pyplot does not know of: for saving, on machines with and without a display."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError('plots need matplotlib, which is not installed: pip install "shoestring[plots]"') from None
+    return Figure(figsize=SIZE, dpi=DPI, layout="constrained").add_subplot()
+
+
+def _axes(path: str | PathLike[str] | None, ax: Any) -> Any:
+    """The given Axes; new ones for a file; else pyplot's, so that notebooks and plt.show() find them."""
+    if ax is not None:
+        return ax
+    if path is not None:
+        return new_axes()
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        return new_axes()  # says what is missing
+    return pyplot.subplots(figsize=SIZE, layout="constrained")[1]
+
+
+def _finished(ax: Any, path: str | PathLike[str] | None) -> Any:
+    """The looks that all plots share; saved if there is a path."""
+    ax.tick_params(labelsize=FONT - 1)
+    ax.grid(True, color="#e6e6e6", linewidth=0.8)
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    if ax.get_legend_handles_labels()[0]:
+        ax.legend(frameon=False, fontsize=FONT - 1)
+    if path is not None:
+        ax.figure.savefig(path)
+    return ax
+
+
+def _values(trials: Sequence[Trial]) -> Array:
+    return np.array([trial.value for trial in trials], dtype=float)
+
+
+def _window(values: Array, maximize: bool) -> tuple[float, float]:
+    """The range worth drawing: all good values, and bad ones up to a few spreads from the median (1e300 is drawn there)."""
+    if not len(values):
+        return -math.inf, math.inf
+    signed = np.clip(-values if maximize else values, -1e300, 1e300)
+    low, quarter, middle, upper = np.quantile(signed, [0.0, 0.25, 0.5, 0.75])
+    spread = max(upper - quarter, middle - low)
+    limit = middle + 4.0 * spread if spread > 0 else signed.max()
+    limit = float(min(limit, signed.max()))
+    return (-limit, math.inf) if maximize else (-math.inf, limit)
+
+
+def _time_unit(seconds: float) -> tuple[float, str]:
+    """Seconds up to two minutes, then minutes, then hours."""
+    if seconds < 120:
+        return 1.0, "s"
+    return (60.0, "min") if seconds < 7200 else (3600.0, "h")
