@@ -19,13 +19,13 @@ class Budget:
 
     trials   finished trials, failed ones included
     seconds  of wall-clock time inside ``minimize``
-    cost     the sum of the trials' costs, in ``unit``
+    cost     the sum of the trials' costs, in ``unit`` (the study's unit when left out)
     """
 
     trials: int | None = None
     seconds: float | None = None
     cost: float | None = None
-    unit: str = "s"
+    unit: str | None = None
 
     def __post_init__(self) -> None:
         if self.trials is None and self.seconds is None and self.cost is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import tempfile
@@ -82,7 +83,7 @@ def takes_trial(objective: Objective) -> bool:
 
 def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_errors: bool = False) -> Evaluation:
     """Call the objective on a copy of the config. Any exception, None, text or other non-number is a failed evaluation."""
-    config = dict(trial.config)
+    config = copy.deepcopy(trial.config)  # the objective may do with it what it likes
     began = time.perf_counter()
     try:
         result = objective(config, live) if takes_trial(objective) else objective(config)

@@ -26,36 +26,37 @@ def run(
 ) -> Result:
     """Evaluate trials until the budget is used up, a rule says stop, the space is exhausted, or somebody interrupts."""
     study.halted = None
+    study.unit = budget.unit or study.unit
     with progress_for(progress) as shown:
         while not (verdict := reason_to_stop(study, budget)):
-            began = time.perf_counter()
+            began, trial = time.perf_counter(), None
             try:
                 trial = study.ask()
-            except SpaceExhausted as end:
-                verdict = Verdict(True, str(end))
-                break
-            try:
                 shown.update(study, budget)
                 trial = study.record(trial, evaluate(objective, trial, live(study, trial, budget), raise_errors=raise_errors))
+                shown.update(study, budget)
+                for callback in callbacks:
+                    callback(study, trial)
+            except SpaceExhausted as end:
+                verdict = Verdict(True, str(end), kind="exhausted")
+                break
             except BaseException as stopped:
-                study.give_back(trial)
+                if trial is not None:
+                    study.give_back(trial)  # unless it has finished
                 if not isinstance(stopped, KeyboardInterrupt):
                     raise
-                verdict = Verdict(True, "interrupted; the trial that was running will be asked again")
+                verdict = Verdict(True, "interrupted; a trial that was running will be asked again", kind="interrupted")
                 break
             finally:
                 study.seconds += time.perf_counter() - began
-            shown.update(study, budget)
-            for callback in callbacks:
-                callback(study, trial)
-    return Result(study, study.history, verdict, budget.unit)
+    return Result(study, study.history, verdict)
 
 
 def reason_to_stop(study: Study, budget: Budget) -> Verdict:
     """The first of: a halt that was asked for, the budget, the study's rule."""
     if study.halted is not None:
-        return Verdict(True, study.halted)
-    spent = check_budget(budget, study.history, study.seconds)
+        return Verdict(True, study.halted, kind="halted")
+    spent = check_budget(budget, study.history, study.seconds, study.unit)
     return spent if spent or study.rule is None else study.rule.check(study.history, study.space)
 
 

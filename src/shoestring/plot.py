@@ -30,7 +30,7 @@ WIDE = 50.0  # positive values that span more than this factor are drawn on a lo
 
 def convergence(study: Result | Study, path: str | PathLike[str] | None = None, ax: Any = None) -> Any:
     """The best value so far against the cost spent, with each trial as a dot and failed ones marked on the axis."""
-    history, unit = study.history, getattr(study, "unit", "s")
+    history, unit = study.history, study.unit
     ax = _axes(path, ax)
     spent = np.cumsum([trial.cost or 0.0 for trial in history])
     scale, unit = _time_unit(float(spent[-1]) if len(spent) else 0.0) if unit == "s" else (1.0, unit)
@@ -57,9 +57,10 @@ def convergence(study: Result | Study, path: str | PathLike[str] | None = None, 
     ax.set_xlabel(f"spent ({unit})", fontsize=FONT)
     ax.set_ylabel("value (higher is better)" if history.maximize else "value (lower is better)", fontsize=FONT)
     found = history.best
-    title = "nothing has succeeded yet" if found is None else f"best {rounded(found.value)}, trial {found.number}"
-    ax.set_title(f"{title} of {plural(len(history), 'trial')}", fontsize=FONT + 1, loc="left")
-    return _finished(ax, path)
+    counted = plural(len(history), "trial")
+    title = f"{counted}, best {rounded(found.value)}" if found else f"{counted}, nothing has succeeded yet"
+    ax.set_title(title, fontsize=FONT + 1, loc="left")
+    return _finished(ax, path, legend="lower right" if history.maximize else "upper right")
 
 
 # -- shared by all plots -------------------------------------------------------------------------------------------------
@@ -87,7 +88,7 @@ def _axes(path: str | PathLike[str] | None, ax: Any) -> Any:
     return pyplot.subplots(figsize=SIZE, layout="constrained")[1]
 
 
-def _finished(ax: Any, path: str | PathLike[str] | None) -> Any:
+def _finished(ax: Any, path: str | PathLike[str] | None, legend: str) -> Any:
     """The looks that all plots share; saved if there is a path."""
     ax.tick_params(labelsize=FONT - 1)
     ax.grid(True, color="#e6e6e6", linewidth=0.8)
@@ -95,7 +96,7 @@ def _finished(ax: Any, path: str | PathLike[str] | None) -> Any:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(frameon=False, fontsize=FONT - 1)
+        ax.legend(loc=legend, frameon=True, framealpha=0.85, edgecolor="none", fontsize=FONT - 1)
     if path is not None:
         ax.figure.savefig(path)
     return ax

@@ -53,23 +53,23 @@ class LiveLine:
     def update(self, study: Study, budget: Budget) -> None:
         from rich.text import Text
 
-        self._status.update(Text(line(study, budget)))
+        self._status.update(Text(line(study, budget), no_wrap=True, overflow="ellipsis"))
 
 
 def line(study: Study, budget: Budget) -> str:
-    """spent 12 s of 40 s | best 0.0312 | trial 17 | expected further gain 0.0004"""
+    """spent 12 s of 40 s | best 0.0312 | trial 17 | expected gain 0.0004"""
     history = study.history
     limits = []
     if budget.cost is not None:
-        limits.append(f"spent {amount(history.spent, budget.unit)} of {amount(budget.cost, budget.unit)}")
+        limits.append(f"spent {amount(history.spent, study.unit)} of {amount(budget.cost, study.unit)}")
     else:
-        limits.append(f"spent {amount(history.spent, budget.unit)}")
+        limits.append(f"spent {amount(history.spent, study.unit)}")
     if budget.seconds is not None:
         limits.append(f"{amount(study.seconds, 's')} of {amount(budget.seconds, 's')}")
     trials = plural(len(history), "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
     best = history.best
     gain = history[-1].suggestion.get("gain") if len(history) else None
-    parts = [*limits, trials, f"best {rounded(best.value, 5)}" if best else "no result yet"]
+    parts = [*limits, trials, f"best {rounded(best.value)}" if best else "no result yet"]
     if gain is not None:
-        parts.append(f"expected further gain {rounded(gain, 2)}")
+        parts.append(f"expected gain {rounded(gain, 2)}")
     return "  |  ".join(parts)

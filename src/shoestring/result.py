@@ -14,7 +14,7 @@ from .history import History
 from .space import Config
 from .termination.verdict import Verdict
 from .trial import State, Trial
-from .wording import amount, config_text, duration, plural, rounded, value_text
+from .wording import amount, config_text, duration, rounded, value_text
 
 if TYPE_CHECKING:
     from .study import Study
@@ -36,7 +36,6 @@ class Result:
     study: Study
     history: History
     stop: Verdict
-    unit: str = "s"
 
     @cached_property
     def best(self) -> Trial:
@@ -51,6 +50,11 @@ class Result:
     def spent(self) -> float:
         """The sum of all trials' costs, in ``unit``."""
         return self.history.spent
+
+    @property
+    def unit(self) -> str:
+        """What costs are counted in."""
+        return self.study.unit
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One JSON-ready dict a trial."""
@@ -72,7 +76,7 @@ class Result:
     def rows(self) -> list[tuple[str, str]]:
         """The summary as (label, text)."""
         counts = {state: len(self.history.having(state)) for state in State}
-        trials = plural(len(self.history), "trial") + "".join(
+        trials = str(len(self.history)) + "".join(
             f", {counts[state]} {state}" for state in (State.FAILED, State.ABANDONED, State.RUNNING) if counts[state]
         )
         rows = [("trials", trials), ("spent", amount(self.spent, self.unit))]

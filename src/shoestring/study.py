@@ -31,6 +31,8 @@ from .surrogate.gp import GP
 from .termination.verdict import Rule, Verdict
 from .trial import State, Trial
 
+INITIAL = 8  # trials of the space-filling start: after a handful the model is a better guide than chance
+
 
 class Study:
     """``Study(space, method="auto", stop="auto", seed=0)``; then ``ask`` and ``tell``, or ``minimize`` / ``maximize``.
@@ -38,7 +40,8 @@ class Study:
     method     "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...)
     stop       "auto" or None (the budget alone), or a rule with ``check(history, space) -> Verdict``
     model      st.GP(...): the surrogate of the objective
-    initial    trials of the space-filling start; chosen from the space when left out
+    initial    trials of the space-filling start
+    unit       of the trials' costs
     """
 
     def __init__(
@@ -49,8 +52,9 @@ class Study:
         seed: int | None = 0,
         *,
         name: str = "study",
+        unit: str = "s",
         model: GP | None = None,
-        initial: int | None = None,
+        initial: int = INITIAL,
         direction: Literal["minimize", "maximize"] = "minimize",
     ) -> None:
         if not isinstance(space, Space):
@@ -59,16 +63,17 @@ class Study:
             raise MethodError(f'direction must be "minimize" or "maximize", not {direction!r}')
         if stop is not None and stop != "auto" and not hasattr(stop, "check"):
             raise MethodError(f'stop={stop!r} is not a rule; give "auto", None, or an object with check(history, space)')
-        if initial is not None and initial < 1:
+        if initial < 1:
             raise MethodError(f"initial must be 1 or more, not {initial!r}")
         self.space, self.name, self.direction = space, name, direction
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.method = choose_method(method)
         self.rule: Rule | None = None if stop is None or isinstance(stop, str) else stop
         self.model = model or GP()
-        self.initial = default_initial(space) if initial is None else int(initial)
+        self.initial = int(initial)
         self.seconds = 0.0  # spent inside minimize
         self.optimizer_seconds = 0.0  # spent on suggestions
+        self.unit = unit
         self._encoding = Encoding(space)
         self._trials: list[Trial] = []
         self._points: list[Array] = []
@@ -257,7 +262,7 @@ class Study:
         with self._lock:
             return json.dumps({
                 "shoestring": 1, "name": self.name, "direction": self.direction, "seed": self.seed, "initial": self.initial,
-                "seconds": self.seconds, "space": json.loads(self.space.to_json()),
+                "seconds": self.seconds, "unit": self.unit, "space": json.loads(self.space.to_json()),
                 "trials": [trial.to_dict() for trial in self._trials],
                 "queue": [[config, dict(suggestion)] for config, suggestion in self._queue],
             })
@@ -268,18 +273,13 @@ class Study:
         state = json.loads(text)
         study = cls(
             Space.from_json(state["space"]), method, stop, state["seed"], name=state["name"], model=model,
-            initial=state["initial"], direction=state["direction"],
+            initial=state["initial"], direction=state["direction"], unit=state["unit"],
         )
         study.seconds = state["seconds"]
         study._trials = [Trial.from_dict(record) for record in state["trials"]]
         study._points = [study.space.encode(trial.config) for trial in study._trials]
         study._queue = [(config, suggestion) for config, suggestion in state["queue"]]
         return study
-
-
-def default_initial(space: Space) -> int:
-    """Trials of the space-filling start: few, since the model's prior is a better guide than chance after a handful."""
-    return 6
 
 
 def minimize(objective: Objective, space: Space, budget: str | int | Budget, **options: Any) -> Result:

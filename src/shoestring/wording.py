@@ -18,6 +18,8 @@ def rounded(value: float | None, digits: int = 4) -> str:
 
 def duration(seconds: float) -> str:
     """85 as "1 m 25 s", 0.0123 as "12.3 ms"."""
+    if seconds == 0:
+        return "0 s"
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
     if seconds < 60:

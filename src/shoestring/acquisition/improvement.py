@@ -57,32 +57,23 @@ def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tup
 
 def surface(belief: Belief, score: Score) -> Surface:
     """A score of mean and deviation as a surface over features, log P(does not fail) added where trials have failed."""
-    posterior, viable = belief.objective, belief.viable
+    posterior, viability = belief.objective, belief.viability
 
     def value(Z: Array, gradient: bool) -> tuple[Array, Array | None]:
         if not gradient:
             mean, variance = posterior.mean_and_variance(Z)
             total = score(mean, np.sqrt(variance))[0]
-            return (total if viable is None else total + np.log(chance(viable.mean_at(Z)))), None
+            return (total if viability is None else total + viability.log_chance(Z)), None
         mean, variance, d_mean, d_variance = posterior.with_gradients(Z)
         deviation = np.sqrt(variance)
         total, by_mean, by_deviation = score(mean, deviation)
         slope = by_mean[:, None] * d_mean + (by_deviation / (2.0 * deviation))[:, None] * d_variance
-        if viable is not None:
-            raw, _, d_raw, _ = viable.with_gradients(Z)
-            total = total + np.log(chance(raw))
-            slope = slope + np.where((raw > CHANCE_LOW) & (raw < 1.0), 1.0 / chance(raw), 0.0)[:, None] * d_raw
+        if viability is not None:
+            chance, d_chance = viability.log_chance_with_gradient(Z)
+            total, slope = total + chance, slope + d_chance
         return total, slope
 
     return value
-
-
-CHANCE_LOW = 0.01
-
-
-def chance(raw: Array) -> Array:
-    """The regression's mean read as a probability."""
-    return np.clip(raw, CHANCE_LOW, 1.0)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from .. import Budget, Result, State, Study, __version__
-from .digits import SPACE, TEST, TRAIN, Digits
+from .. import Budget, Result, Study, __version__
+from .digits import SPACE, TEST, TRAIN, VALIDATION, Digits
 from .lines import SparingLines
 from .options import check_budget, check_picture
 from .packages import INSTALL, installed, require
@@ -19,7 +18,7 @@ from .report import Errors, as_json, comparison, convergence_picture, next_comma
 PICTURE = Path("shoestring-demo.png")
 
 
-@click.command()
+@click.command(short_help="Tune a real model in about 40 seconds.")
 @click.option(
     "--budget", default="40s", show_default=True, callback=check_budget, metavar="BUDGET",
     help="Training time (40s, 2m), or a number of trials.",
@@ -29,9 +28,9 @@ PICTURE = Path("shoestring-demo.png")
     "--picture", type=click.Path(path_type=Path, dir_okay=False), callback=check_picture, metavar="PATH",
     help=f"Where to save the convergence picture.  [default: {PICTURE}]",
 )
-@click.option("--json", "as_text", is_flag=True, help="One JSON object on standard output, and nothing else there.")
+@click.option("--json", "wants_json", is_flag=True, help="One JSON object on standard output, and nothing else there.")
 @click.pass_context
-def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None, as_text: bool) -> None:
+def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None, wants_json: bool) -> None:
     """Tune a gradient-boosting classifier on handwritten digits, in about 40 seconds.
 
     Eight hyperparameters of scikit-learn's HistGradientBoostingClassifier (real, whole, a choice, and one that exists
@@ -53,33 +52,35 @@ def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None, as
         picture = PICTURE
     else:
         click.echo(f"no picture will be saved, since matplotlib is not installed: {INSTALL}", err=True)
-    say = (lambda text: None) if as_text else click.echo
+    say = (lambda text: None) if wants_json else click.echo
 
     digits = Digits()
     say(introduction(budget))
     default = Errors(digits.validation_error({}), digits.test_error({}))
-    say(f"  default  {default.validation:.2f} % of the validation images are read wrongly with the default settings\n")
-    run = tune(digits, budget, seed, [] if as_text or sys.stderr.isatty() else [SparingLines(budget, say)])
-    found = run.result.history.best
+    say(f"  default  {default.validation:.2f} % validation error with the default settings\n")
+    result = tune(digits, budget, seed, [] if wants_json or sys.stderr.isatty() else [SparingLines(budget, say)])
+    found = result.history.best
     best = None if found is None else Errors(float(found.value or 0.0), digits.test_error(found.config))
     failure = None
-    if picture is not None and best is not None:
+    if best is None:  # interrupted before the first trial was done: there is nothing to draw
+        picture = None
+    if picture is not None:
         try:
-            convergence_picture(run.result, default.validation, picture)
+            convergence_picture(result, default.validation, picture)
         except OSError as error:  # a full disk or a read-only folder must not cost the summary
             failure, picture = f"the picture could not be saved: {error}", None
 
-    if as_text:
-        click.echo(json.dumps(as_json(run.result, seed, default, best, picture, run.interrupted)))
+    if wants_json:
+        click.echo(json.dumps(as_json(result, seed, default, best, picture)))
     else:
-        say(summary(run.result))
+        say(summary(result))
         if best is not None:
             say("\n" + comparison(default, best))
-            say("" if picture is None else f"\npicture: {picture}")
+        say("" if picture is None else f"\npicture: {picture}")
         say(f"next, a function of your own: {next_command()}")
     if failure is not None:
         raise click.ClickException(failure)
-    ctx.exit(130 if run.interrupted else 0)
+    ctx.exit(130 if result.stop.kind == "interrupted" else 0)
 
 
 def introduction(budget: Budget) -> str:
@@ -87,22 +88,11 @@ def introduction(budget: Budget) -> str:
     return "\n".join((
         click.style(f"Shoestring {__version__}: tuning a gradient-boosting classifier", bold=True),
         f"  model    scikit-learn's HistGradientBoostingClassifier, {len(SPACE)} hyperparameters",
-        f"  data     handwritten digits: {TRAIN} images to learn from, 797 to validate, {TEST} kept for the test",
+        f"  data     handwritten digits: {TRAIN} to learn from, {VALIDATION} to validate, {TEST} to test",
         f"  budget   {limit}, on one core",
     ))
 
 
-@dataclass(frozen=True)
-class Run:
-    result: Result
-    interrupted: bool
-
-
-def tune(digits: Digits, budget: Budget, seed: int, callbacks: list[SparingLines]) -> Run:
-    """The study itself; Ctrl-C at any moment ends it with what it has."""
-    study = Study(SPACE, seed=seed, name="demo")
-    try:
-        result = study.minimize(digits.validation_error, budget, callbacks=callbacks)
-    except KeyboardInterrupt:
-        return Run(study.result, True)
-    return Run(result, bool(result.history.having(State.ABANDONED)))
+def tune(digits: Digits, budget: Budget, seed: int, callbacks: list[SparingLines]) -> Result:
+    """The study itself."""
+    return Study(SPACE, seed=seed, name="demo").minimize(digits.validation_error, budget, callbacks=callbacks)

@@ -42,7 +42,7 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="shoestring")
+@click.version_option(__version__, message=f"shoestring {__version__}")
 def main() -> None:
     """Tune expensive things on a shoestring: Bayesian optimization that counts what every evaluation costs."""
 

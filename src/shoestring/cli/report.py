@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
+import shutil
 import sys
+import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,8 +29,11 @@ class Errors:
 def summary(result: Result) -> str:
     """The library's own summary, without its advice for people who hold the result in Python."""
     rows = [(label, text) for label, text in result.rows() if label != "go on"]
-    width = max(len(label) for label, _ in rows)
-    return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)
+    indent = max(len(label) for label, _ in rows) + 2
+    columns = min(shutil.get_terminal_size((100, 24)).columns, 100)
+    return "\n".join(
+        textwrap.fill(text, columns, initial_indent=f"{label:<{indent}}", subsequent_indent=" " * indent) for label, text in rows
+    )
 
 
 def comparison(default: Errors, best: Errors) -> str:
@@ -38,14 +42,12 @@ def comparison(default: Errors, best: Errors) -> str:
     for label, errors in (("default settings", default), ("best found", best)):
         lines.append(f"{label:<18}{errors.validation:>10.2f} %{errors.test:>8.2f} %")
     saved = 100.0 * (1.0 - best.test / default.test) if default.test > 0 else 0.0
-    if saved > 0:
-        lines.append(click.style(f"{saved:.0f} % fewer test errors than with the default settings", bold=True))
+    gained = f"{saved:.0f} % fewer test errors than with the default settings"
+    lines.append(click.style(gained, bold=True) if saved > 0 else "no gain on the test images yet; try a larger --budget")
     return "\n".join(lines)
 
 
-def as_json(
-    result: Result, seed: int, default: Errors, best: Errors | None, picture: Path | None, interrupted: bool
-) -> dict[str, Any]:
+def as_json(result: Result, seed: int, default: Errors, best: Errors | None, picture: Path | None) -> dict[str, Any]:
     return {
         "shoestring": __version__,
         "command": "demo",
@@ -54,7 +56,7 @@ def as_json(
         "spent": result.spent,
         "unit": result.unit,
         "stop": result.stop.reason,
-        "interrupted": interrupted,
+        "stop_kind": result.stop.kind,
         "error_percent": {"default": asdict(default), "best": None if best is None else asdict(best)},
         "config": result.history.best.config if result.history.best else None,
         "picture": None if picture is None else str(picture),
@@ -80,4 +82,4 @@ def convergence_picture(result: Result, default: float, path: Path) -> None:
 def next_command() -> str:
     """A command that works from here: an example if this is a checkout, else one line of Python."""
     python = min(sys.executable or "python", os.path.relpath(sys.executable or "python"), key=len)
-    return shlex.join([python, str(EXAMPLE)] if EXAMPLE.is_file() else [python, "-c", ONE_LINER])
+    return f"{python} {EXAMPLE}" if EXAMPLE.is_file() else f'{python} -c "{ONE_LINER}"'

@@ -15,8 +15,10 @@ from ..history import Observations
 from ..numerics import Array, single_threaded
 from ..outputs import KINDS, Output
 from .gp import GP, SAMPLE, Fit, sample_by_rank
-from .kernels import Kernel
 from .posterior import Posterior
+from .viability import Viability, learn_viability
+
+AVERAGE = 0.0  # of standardised values: what a failure that could be foreseen counts as, at best
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Belief:
 
     incumbent   the lowest posterior mean at an evaluated point of the target fidelity, in the model's units
     fit         the objective's fit before pending trials were added
-    viable      a posterior on "does not fail" (1 or 0), None while nothing has failed
+    viability   where evaluations fail, None while nothing has failed
     """
 
     encoding: Encoding
@@ -33,7 +35,7 @@ class Belief:
     incumbent: float
     output: Output
     fit: Fit
-    viable: Posterior | None
+    viability: Viability | None
 
     def knowledge(self, trials: int) -> dict[str, Any]:
         """What the next fit starts from, JSON-ready."""
@@ -52,11 +54,15 @@ def form_belief(seen: Observations, encoding: Encoding, model: GP, last: Mapping
     output, fit = fit_output(seen.y, Z, encoding, model, start, due, kind)
     target = np.flatnonzero(seen.at_target) if seen.at_target.any() else np.arange(n)
     incumbent = float(fit.posterior.mean_at(Z[target]).min())
+    failed = encoding.features(seen.failed)
+    viability = learn_viability(Z, failed, encoding.groups)
     objective = fit.posterior
+    if viability is not None and (foreseen := viability.foreseen()).any():
+        objective = objective.condition(failed[foreseen], np.maximum(objective.mean_at(failed[foreseen]), AVERAGE))
     if len(seen.pending):
         waiting = encoding.features(seen.pending)
         objective = objective.condition(waiting, objective.mean_at(waiting))  # the mean stays, the variance there goes
-    return Belief(encoding, objective, incumbent, output, fit, failure_model(seen, encoding))
+    return Belief(encoding, objective, incumbent, output, fit, viability)
 
 
 def fit_output(
@@ -90,14 +96,3 @@ def cold_start_due(n: int, before: int) -> bool:
     """Whether a fit from scratch is worth its time: when the data have grown by a third since the last power of 4/3."""
     step = math.log(4 / 3)
     return math.floor(math.log(max(n, 1)) / step) > math.floor(math.log(max(before, 1)) / step)
-
-
-def failure_model(seen: Observations, encoding: Encoding) -> Posterior | None:
-    """A smooth estimate of the chance that an evaluation succeeds: regression on 1 (finished) and 0 (failed)."""
-    if not len(seen.failed):
-        return None
-    Z = encoding.features(np.vstack([seen.U, seen.failed]))
-    labels = np.concatenate([np.ones(len(seen.U)), np.zeros(len(seen.failed))])
-    lengths = np.full(encoding.width, 0.3 * math.sqrt(len(encoding.space)))
-    prior = (len(seen.U) + 1.0) / (len(labels) + 1.0)
-    return Posterior.given(Kernel("matern52", 1.0 / lengths, 0.25), 0.05, Z, labels, prior)

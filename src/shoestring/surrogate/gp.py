@@ -24,7 +24,7 @@ from .posterior import Posterior
 
 log = logging.getLogger("shoestring")
 
-SAMPLE = 256  # rows that settle what need not be settled on all of them
+SAMPLE = 128  # rows that settle what need not be settled on all of them
 OUTPUTS = ("auto", *KINDS)
 
 

@@ -25,8 +25,8 @@ class Layout:
 
     # Length scales: log-normal around a multiple of sqrt(G), so that a random function stays about as predictable when
     # parameters are added. The numbers were chosen on the tuning set of benchmarks.regret (see benchmarks/README.md).
-    LENGTH_CENTRE = 1.0
-    LENGTH_WIDTH = 0.6
+    LENGTH_CENTRE = 0.5
+    LENGTH_WIDTH = 1.0
     VARIANCE_WIDTH = 1.0
     NOISE_CENTRE = 1e-4
     NOISE_WIDTH = 2.0

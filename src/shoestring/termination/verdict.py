@@ -12,11 +12,12 @@ from ..space import Space
 
 @dataclass(frozen=True)
 class Verdict:
-    """Stop or not, the reason in words, and the evidence in numbers."""
+    """Stop or not, the reason in words, the evidence in numbers, and for programs what kind of reason it is."""
 
     stop: bool
     reason: str
     evidence: Mapping[str, float] = field(default_factory=dict)
+    kind: str = "rule"
 
     def __bool__(self) -> bool:
         return self.stop

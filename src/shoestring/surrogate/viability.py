@@ -1,0 +1,64 @@
+"""Where evaluations fail: the chance that one succeeds, learnt from those that did and did not.
+
+A GP is fitted to the labels 1 (finished) and 0 (failed) like to any other target, so the evidence decides whether failures
+have a place (short noise, a chance near 0 or 1) or strike at random (long noise, the same chance everywhere, which changes
+no decision). The chance that a new label lies above one half is
+
+    P(x) = Phi((m(x) - 1/2) / sqrt(v(x) + noise))
+
+with m, v the mean and variance of the latent label. Worked with in logarithms: deep inside a failing region P underflows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+
+from ..numerics import LOG_2PI, Array
+from .gp import GP
+from .posterior import Posterior
+
+
+@dataclass(frozen=True)
+class Viability:
+    """A posterior on standardised labels, and the value between "failed" and "finished" on that scale."""
+
+    posterior: Posterior
+    threshold: float
+
+    failures: int  # the last rows of the posterior's data
+
+    def foreseen(self) -> NDArray[np.bool_]:
+        """Which failures the other trials would have foretold: those with a place, not those that struck at random.
+
+        Leave-one-out in closed form: without row i its label has mean y_i - alpha_i / Q_ii and variance 1 / Q_ii, Q = K^-1.
+        """
+        diagonal = np.einsum("ij,ij->j", self.posterior.L_inverse, self.posterior.L_inverse)
+        left_out = self.posterior.y - self.posterior.alpha / diagonal
+        return np.asarray(left_out[len(left_out) - self.failures :] < self.threshold)
+
+    def log_chance(self, Z: Array) -> Array:
+        mean, variance = self.posterior.mean_and_variance(Z)
+        return np.asarray(log_ndtr((mean - self.threshold) / np.sqrt(variance + self.posterior.noise)))
+
+    def log_chance_with_gradient(self, Z: Array) -> tuple[Array, Array]:
+        mean, variance, d_mean, d_variance = self.posterior.with_gradients(Z)
+        deviation = np.sqrt(variance + self.posterior.noise)
+        z = (mean - self.threshold) / deviation
+        value = log_ndtr(z)
+        slope = np.exp(-0.5 * z * z - 0.5 * LOG_2PI - value)  # d log Phi / dz
+        dz = d_mean / deviation[:, None] - (0.5 * z / deviation**2)[:, None] * d_variance
+        return value, slope[:, None] * dz
+
+
+def learn_viability(finished: Array, failed: Array, groups: NDArray[np.intp]) -> Viability | None:
+    """From the features of finished and failed trials; None while nothing has failed or nothing has finished."""
+    if not len(failed) or not len(finished):
+        return None
+    labels = np.concatenate([np.ones(len(finished)), np.zeros(len(failed))])
+    centre, scale = labels.mean(), labels.std()
+    fit = GP().fit(np.vstack([finished, failed]), (labels - centre) / scale, groups)
+    return Viability(fit.posterior, float((0.5 - centre) / scale), len(failed))

@@ -1,0 +1,21 @@
+import pytest
+
+import shoestring as st
+from shoestring.search.bayes import Bayes
+from shoestring.search.choose import choose_method
+
+
+@pytest.mark.parametrize("method", ["auto", st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Random(), st.Sobol()], ids=repr)
+def test_everything_that_is_a_method_can_be_asked(method):
+    assert st.Study(st.Space(x=st.Float(0, 1)), method).ask().config.keys() == {"x"}
+
+
+def test_an_acquisition_becomes_a_search():
+    assert choose_method(st.PI(0.1)) == Bayes(st.PI(0.1))
+    assert choose_method(st.Random()) == st.Random()
+
+
+@pytest.mark.parametrize(("method", "said"), [("best", "best"), (st.EI, r"EI\(\)"), (3, "3"), (None, "None")])
+def test_what_is_no_method_is_refused_with_what_would_be_right(method, said):
+    with pytest.raises(st.MethodError, match=said):
+        choose_method(method)

@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.evaluate import takes_trial
+
+SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
+
+
+def run(objective, budget=1, **options):
+    return st.Study(SPACE, st.Random()).minimize(objective, budget, **options)
+
+
+@pytest.mark.parametrize(
+    ("objective", "wanted"),
+    [
+        (lambda config: 0, False),
+        (lambda config, trial: 0, True),
+        (lambda config, live: 0, True),
+        (lambda config, trial=None: 0, True),
+        (lambda config, verbose=False: 0, False),
+        (lambda config, *rest: 0, False),
+        (lambda config, *, trial: 0, False),
+        (lambda **config: 0, False),
+        (dict, False),
+    ],
+)
+def test_a_second_parameter_gets_the_live_trial(objective, wanted):
+    assert takes_trial(objective) is wanted
+
+
+def test_reports_are_kept_with_the_trial():
+    def objective(config, trial):
+        assert trial.number == 0
+        assert trial.config == config
+        assert trial.fidelity == {"epochs": 9}
+        trial.report(0.9, epochs=1, cost=2.0)
+        trial.report(0.5, epochs=5, cost=4.0)
+        return 0.4
+
+    trial = run(objective).history[0]
+    assert [report["value"] for report in trial.reports] == [0.9, 0.5]
+    assert [report["fidelity"] for report in trial.reports] == [{"epochs": 1}, {"epochs": 5}]
+    assert [report["cost"] for report in trial.reports] == [2.0, 4.0]
+    assert trial.state is st.State.DONE
+
+
+def test_reports_of_numpy_numbers_can_be_stored():
+    def objective(config, trial):
+        trial.report(np.float32(0.5), epochs=np.int64(3), cost=np.float32(2))
+        return 0.5
+
+    stored = st.Study.from_json(run(objective).study.to_json())
+    assert stored.history[0].reports[0] == {"value": 0.5, "fidelity": {"epochs": 3}, "cost": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("report", "said"),
+    [
+        (lambda trial: trial.report(float("nan")), "finite"),
+        (lambda trial: trial.report("low"), "low"),
+        (lambda trial: trial.report(0.5, steps=3), "steps"),
+        (lambda trial: trial.report(0.5, epochs=10), "epochs"),
+        (lambda trial: (trial.report(0.5, epochs=5), trial.report(0.5, epochs=4)), "backwards"),
+        (lambda trial: trial.report(0.5, cost=-1.0), "cost"),
+    ],
+)
+def test_a_report_that_cannot_be_fails_its_trial_and_says_why(report, said):
+    def objective(config, trial):
+        report(trial)
+        return 0.4
+
+    trial = run(objective).history[0]
+    assert trial.state is st.State.FAILED
+    assert said in trial.error
+
+
+def test_should_stop_once_the_budget_is_spent():
+    answers = []
+
+    def objective(config, trial):
+        for epochs in range(1, 10):
+            trial.report(1 / epochs, epochs=epochs, cost=3.0 * epochs)
+            answers.append(trial.should_stop())
+            if answers[-1]:
+                return st.Outcome(1 / epochs, cost=3.0 * epochs)
+        return 0.0
+
+    result = run(objective, st.Budget(cost=10.0))
+    assert answers == [False, False, False, True]
+    assert result.spent == 12.0
+
+
+def test_the_checkpoint_folder_is_one_place_for_each_trial():
+    folders = []
+
+    def objective(config, trial):
+        (trial.checkpoint_dir / "weights").write_text("1")
+        folders.append(trial.checkpoint_dir)
+        assert trial.checkpoint_dir == folders[-1]
+        return 0.5
+
+    run(objective, 2)
+    assert len(set(folders)) == 2
+    for folder in folders:
+        assert (folder / "weights").read_text() == "1"
+        (folder / "weights").unlink()
+        folder.rmdir()
+
+
+def test_the_error_names_the_place_in_the_code_of_the_user():
+    def objective(config):
+        raise ValueError("the disk is full")
+
+    error = run(objective).history[0].error
+    line = objective.__code__.co_firstlineno + 1
+    assert error == f"ValueError: the disk is full (test_evaluate.py, line {line})"
+
+
+NESTED = st.Space(x=st.Float(0, 1), layers=st.Choice([64, 64], [32]))
+
+
+def test_what_an_objective_does_to_its_config_stays_with_it():
+    def objective(config):
+        config["layers"].append(1)
+        config["x"] = 7.0
+        del config["layers"]
+        return 0.5
+
+    for trial in st.Study(NESTED, st.Random()).minimize(objective, 4).history:
+        assert NESTED.check(trial.config) == trial.config
+
+
+def test_what_an_objective_does_to_the_config_of_its_live_trial_stays_with_it():
+    def objective(config, trial):
+        trial.config["layers"].append(1)
+        trial.config["x"] = 7.0
+        return 0.5
+
+    for trial in st.Study(NESTED, st.Random()).minimize(objective, 4).history:
+        assert NESTED.check(trial.config) == trial.config

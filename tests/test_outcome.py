@@ -1,0 +1,84 @@
+import math
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.outcome import conclude, read_value
+
+TRIAL = st.Trial(3, {"x": 0.5, "n": 2, "c": "a", "on": True})
+
+
+def concluded(value=None, error=None, seconds=0.5, **told):
+    return conclude(TRIAL, st.Outcome(value, **told), error, seconds)
+
+
+@pytest.mark.parametrize("value", [1, 1.0, np.float32(1), np.int64(1), np.array(1.0), np.array([1.0]), np.array([[1]])])
+def test_any_number_is_read_as_a_float(value):
+    assert read_value(value) == 1.0
+    assert type(read_value(value)) is float
+
+
+@pytest.mark.parametrize("value", [None, "1", True, np.True_, [1.0], np.array([1.0, 2.0]), {}, 1j, object()])
+def test_what_is_no_number_is_refused(value):
+    with pytest.raises(st.OutcomeError):
+        read_value(value)
+
+
+def test_a_whole_number_beyond_all_floats_is_infinite():
+    assert read_value(10**400) == math.inf
+    assert read_value(-(10**400)) == -math.inf
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
+def test_a_value_that_is_not_finite_is_a_failure_with_its_reason(value):
+    trial = concluded(value, cost=2.0)
+    assert trial.state is st.State.FAILED
+    assert trial.value is None
+    assert trial.cost == 2.0
+    assert "inf" in trial.error or "nan" in trial.error
+
+
+def test_seconds_are_the_cost_unless_one_is_given():
+    assert concluded(1.0).cost == 0.5
+    assert concluded(1.0, cost=np.float32(4)).cost == 4.0
+    assert concluded(1.0, cost=4.0).seconds == 0.5
+
+
+def test_without_a_value_the_mean_of_the_folds_is_the_value():
+    assert concluded(folds=[1.0, 2.0, 6.0]).value == 3.0
+    assert concluded(2.5, folds=np.array([1.0, 2.0])).value == 2.5
+    assert concluded(folds=(1, 2)).folds == (1.0, 2.0)
+    assert concluded(folds=[1.0, math.nan]).state is st.State.FAILED
+
+
+def test_a_gradient_is_kept_by_name():
+    assert concluded(1.0, gradient={"x": np.float64(2), "n": -1}).gradient == {"x": 2.0, "n": -1.0}
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, "value"),
+        ({"value": "low"}, "low"),
+        ({"value": 1.0, "cost": 0.0}, "cost"),
+        ({"value": 1.0, "cost": -2}, "cost"),
+        ({"value": 1.0, "cost": math.nan}, "cost"),
+        ({"value": 1.0, "cost": "3"}, "3"),
+        ({"folds": [1.0]}, "folds"),
+        ({"folds": []}, "folds"),
+        ({"folds": ["a", "b"]}, "a"),
+        ({"value": 1.0, "gradient": {"z": 1.0}}, "z"),
+        ({"value": 1.0, "gradient": {"c": 1.0}}, "c"),
+        ({"value": 1.0, "gradient": {"on": 1.0}}, "on"),
+        ({"value": 1.0, "gradient": {"x": math.nan}}, "x"),
+    ],
+)
+def test_bad_input_is_refused_and_said(told, said):
+    with pytest.raises(st.OutcomeError, match=said):
+        concluded(**told)
+
+
+def test_an_error_is_a_failure_and_is_charged():
+    trial = concluded(error="out of memory", cost=3.0)
+    assert (trial.state, trial.error, trial.cost, trial.value) == (st.State.FAILED, "out of memory", 3.0, None)

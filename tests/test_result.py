@@ -1,0 +1,104 @@
+import csv
+import io
+import json
+
+import pytest
+
+import shoestring as st
+from tests.problems import mixed_space, mixed_value
+
+SPACE = st.Space(x=st.Float(0, 1), c=st.Choice("<script>alert(1)</script>", "a,b"))
+
+
+def objective(config):
+    if config["x"] > 0.8:
+        raise MemoryError('too "big", <b>really</b>')
+    return st.Outcome((config["x"] - 0.3) ** 2, cost=2.0)
+
+
+@pytest.fixture(scope="module")
+def result():
+    return st.Study(SPACE, st.Random(), seed=1).minimize(objective, 15)
+
+
+def test_the_summary_says_what_matters_in_a_few_rounded_lines(result):
+    text = str(result)
+    assert repr(result) == text
+    labels = [line.split("  ")[0] for line in text.splitlines()]
+    assert {"trials", "spent", "best", "config", "stopped", "go on"} <= set(labels)
+    assert len(labels) <= 9
+    failed = sum(trial.state is st.State.FAILED for trial in result.history)
+    assert failed > 0
+    assert "15" in text.splitlines()[0]
+    assert f"{failed} failed" in text.splitlines()[0]
+    assert f"{result.best.value:.4g} (trial {result.best.number})" in text
+    assert "the budget of 15 trials is used up" in text
+    assert "study.minimize" in text
+
+
+def test_the_summary_of_a_study_in_which_nothing_succeeded():
+    result = st.Study(SPACE, st.Random()).minimize(lambda config: None, 3)
+    assert "nothing has succeeded" in str(result)
+    assert "NoneType" in str(result)
+    assert result.best.config == {}
+    assert result.best.value is None
+    assert result.recommended is None
+    assert "<table>" in result._repr_html_()
+
+
+def test_the_unit_of_the_budget_is_the_unit_of_the_summary():
+    result = st.Study(SPACE, st.Random(), seed=2).minimize(objective, st.Budget(cost=5.0, unit="USD"))
+    assert "USD" in next(line for line in str(result).splitlines() if line.startswith("spent"))
+
+
+def test_to_dicts_is_json_and_comes_back(result):
+    records = json.loads(json.dumps(result.to_dicts()))
+    assert [st.Trial.from_dict(record) for record in records] == list(result.history)
+
+
+def test_to_csv_reads_back_row_by_row(result, tmp_path):
+    text = result.to_csv(tmp_path / "trials.csv")
+    assert (tmp_path / "trials.csv").read_text(encoding="utf-8") == text == result.to_csv()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert len(rows) == len(result.history)
+    for row, trial in zip(rows, result.history, strict=True):
+        assert int(row["number"]) == trial.number
+        assert row["state"] == trial.state
+        assert row["c"] == trial.config["c"]
+        assert float(row["x"]) == trial.config["x"]
+        assert (float(row["value"]) if row["value"] else None) == trial.value
+        assert (row["error"] or None) == trial.error
+
+
+def test_absent_parameters_are_empty_cells():
+    result = st.Study(mixed_space(), st.Random()).minimize(mixed_value, 10)
+    for row, trial in zip(csv.DictReader(io.StringIO(result.to_csv())), result.history, strict=True):
+        assert (row["extra"] == "") == ("extra" not in trial.config)
+
+
+def test_html_is_escaped(result):
+    page = result._repr_html_()
+    assert "<script>" not in page
+    assert "<b>" not in page
+    assert "&lt;script&gt;" in page
+    assert page.count("<table>") == page.count("</table>") == 2
+
+
+def test_html_of_names_is_escaped():
+    space = st.Space({"<img src=x>": st.Float(0, 1)})
+    assert "<img" not in st.Study(space, st.Random()).minimize(lambda config: 1.0, 2)._repr_html_()
+
+
+def test_the_recommendation_is_an_evaluated_config(result):
+    recommended = result.recommended
+    assert recommended.config == result.history[recommended.number].config
+    assert recommended.value == pytest.approx(result.history[recommended.number].value, abs=0.1)
+
+
+def test_the_recommendation_is_not_fooled_by_one_lucky_value():
+    study = st.Study(st.Space(x=st.Float(0, 1)))
+    for i in range(40):
+        x = i / 39
+        study.add({"x": x}, (x - 0.3) ** 2 + (0.2 if i % 2 else -0.2))
+    study.add({"x": 0.95}, -0.16)
+    assert abs(study.recommend().config["x"] - 0.3) < 0.25
