@@ -15,7 +15,7 @@ from tests.problems import bowl, plane, told_study
     ],
 )
 def test_the_line_says_what_was_spent_and_what_was_found(budget, parts):
-    text = line(told_study(plane(), bowl, 5), budget)
+    text = line(told_study(plane(), bowl, 5, unit=budget.unit or "s"), budget)
     assert "\n" not in text
     for part in parts:
         assert part in text

@@ -123,12 +123,12 @@ def test_a_cost_budget_is_overshot_by_the_last_trial_at_most():
 def test_a_time_budget_as_text_counts_the_costs_in_seconds():
     result = st.minimize(lambda config: st.Outcome(0.5, cost=120.0), plane(), "10m")
     assert len(result.history) == 5
-    assert "600 s" in result.stop.reason
+    assert "10 m" in result.stop.reason
 
 
 def test_a_budget_of_seconds_counts_the_clock():
     result = st.minimize(bowl, plane(), st.Budget(seconds=0.05), method=st.Random())
-    assert "0.05 s" in result.stop.reason
+    assert "budget" in result.stop.reason
     assert result.study.seconds >= 0.05
 
 

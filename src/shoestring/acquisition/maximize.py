@@ -72,8 +72,9 @@ def climb(surface: Surface, encoding: Encoding, U: Array, f: Array, rounds: int)
     """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone."""
     space = encoding.space
     free = np.array([not parameter.fidelity for parameter in space.values()])
-    discrete = free & np.array([parameter.levels is not None for parameter in space.values()])
-    continuous, numbers = free & ~discrete, free & encoding.numeric
+    continuous = free & np.array([parameter.levels is None for parameter in space.values()])
+    discrete = free & np.array([(parameter.levels or 0) > 1 for parameter in space.values()])
+    numbers = free & encoding.numeric
     if numbers.any():
         U, f = _ascent(surface, encoding, U, f, numbers)
     if not discrete.any():
