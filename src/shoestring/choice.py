@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ConfigError, SpaceError
-from .parameters import Array, plain
+from .parameters import Array, condition_fields, plain
 
 Json = Any  # None, bool, int, float, str, list or dict, nested
 
@@ -63,7 +63,10 @@ class Choice:
         return np.clip(np.floor(np.asarray(u) * self.levels), 0, self.levels - 1).astype(np.intp)
 
     def grid_units(self) -> Array:
-        return self.to_unit(np.arange(self.levels))
+        return self.units(np.arange(self.levels))
+
+    def units(self, levels: NDArray[np.intp]) -> Array:
+        return self.to_unit(levels)
 
     def from_unit(self, u: float) -> Json:
         return copy.deepcopy(self.options[int(self.index(np.asarray(u)))])
@@ -81,7 +84,7 @@ class Choice:
             if _key(option) == key:
                 return level
         for level, option in enumerate(self.options):  # 1.0 for an option 1, as numpy and CSV files give it
-            if not isinstance(value, bool) and not isinstance(option, bool) and value == option:
+            if not isinstance(value, bool) and not isinstance(option, bool) and key and value == option:
                 return level
         raise ConfigError(f"{name} = {value!r} is not one of its options: {', '.join(map(repr, self.options))}")
 
@@ -91,5 +94,5 @@ class Choice:
     def to_dict(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"kind": "choice", "options": list(self.options)}
         if self.when is not None:
-            fields["when"] = {key: plain(value) for key, value in self.when.items()}
+            fields["when"] = condition_fields(self.when)
         return fields

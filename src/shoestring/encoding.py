@@ -34,7 +34,7 @@ class Encoding:
             else:
                 groups.append(j)
                 if parameter.levels is not None:
-                    ends = parameter.grid_units()[[0, -1]]
+                    ends = parameter.to_unit(np.array([parameter.low, parameter.high]))
                     offset[j], scale[j] = ends[0], 1.0 / (ends[1] - ends[0])
         self._offset, self._scale = offset, scale
         self._first = np.array(first)

@@ -15,6 +15,7 @@ from typing import Any
 
 from .errors import OutcomeError
 from .outcome import Outcome, read_cost, read_value
+from .parameters import plain
 from .space import Config, Space
 from .trial import Trial
 
@@ -47,7 +48,8 @@ class LiveTrial:
                 raise OutcomeError(f"trial {self.number}: the report goes backwards, {name} = {amount:g} after a higher one")
         if cost is not None:
             self._spent = read_cost(cost)
-        self.reports.append({"value": number, "fidelity": dict(fidelity), "cost": cost})
+        at = {name: plain(amount) for name, amount in fidelity.items()}
+        self.reports.append({"value": number, "fidelity": at, "cost": None if cost is None else self._spent})
 
     def should_stop(self) -> bool:
         """True once going on would exceed the budget; return the value reached so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -70,4 +71,4 @@ def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
             budget.seconds is not None and study.seconds + seconds >= budget.seconds
         )
 
-    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, over)
+    return LiveTrial(trial.number, copy.deepcopy(trial.config), dict(trial.fidelity), study.space, over)

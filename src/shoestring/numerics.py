@@ -77,7 +77,7 @@ def cholesky(K: Array, *, jitter: float = 1e-10) -> tuple[Array, float]:
     if not np.isfinite(K).all():
         raise FloatingPointError("a covariance matrix holds a value that is not finite")
     L, info = dpotrf(K, lower=1, clean=1)
-    scale = float(np.mean(np.diag(K))) or 1.0
+    scale = max(float(np.abs(np.diag(K)).mean()), 1e-290) if K.any() else 1.0
     added = 0.0
     while info != 0:
         added = jitter * scale if added == 0.0 else 10.0 * added

@@ -72,6 +72,14 @@ def read_cost(cost: Any) -> float:
     return number
 
 
+def is_cost(cost: Any) -> bool:
+    try:
+        read_cost(cost)
+    except OutcomeError:
+        return False
+    return True
+
+
 def read_folds(folds: Sequence[float]) -> tuple[float, ...]:
     values = tuple(read_value(fold) for fold in folds)
     if len(values) < 2:

@@ -48,7 +48,7 @@ class Output:
         reach = float(np.abs(g - centre).max())
         scale = reach * float(np.sqrt(np.mean(((g - centre) / reach) ** 2))) if reach > 0 else 0.0  # no overflow
         floor = 1e-12 * max(abs(centre), np.finfo(float).tiny)
-        return cls(kind, middle, spread, cap, centre, scale if scale > floor else 1.0)
+        return cls(kind, middle, spread, cap, centre, scale if scale > floor else max(1.0, abs(centre)))
 
     def bend(self, y: Array) -> Array:
         """g(y)."""
@@ -56,7 +56,7 @@ class Output:
             return np.log(y)
         if self.kind == "standard":
             return y
-        x = (y - self.middle) / self.spread
+        x = np.minimum(y - self.middle, 1e290 * min(self.spread, 1e10)) / self.spread
         low = np.minimum(x, 0.0)
         return np.where(x < 0.0, low - 0.5 * low * low, np.log1p(np.maximum(x, 0.0)))
 
@@ -74,6 +74,7 @@ class Output:
 
     def log_jacobian(self, y: Array) -> float:
         """sum log dt/dy: what makes the evidence of two transforms comparable."""
+        y = np.minimum(_tamed(y), self.inverse(np.array((self.cap - self.centre) / self.scale)))  # a capped value counts as the cap
         total = -float(np.log(self.scale)) * len(y)
         if self.kind == "log":
             return total - float(np.log(y).sum())

@@ -21,12 +21,17 @@ Array = NDArray[np.float64]
 
 
 def plain(value: Any) -> Any:
-    """A numpy scalar as the Python number it stands for, a tuple as a list; anything else as it is."""
+    """A numpy scalar as the Python number it stands for, a tuple as a list, also inside lists; anything else as it is."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, tuple):
+    if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+def condition_fields(when: Mapping[str, Any]) -> dict[str, Any]:
+    """``when`` as JSON: a set as a sorted list."""
+    return {key: plain(sorted(value, key=repr) if isinstance(value, set | frozenset) else value) for key, value in when.items()}
 
 
 def _number(value: Any, what: str, error: type[Exception]) -> float:
@@ -62,16 +67,20 @@ class Numeric:
             raise SpaceError(f"{name}: the range from {low:g} to {high:g} is too wide; use log=True or smaller bounds")
         if self.whole and (low != int(low) or high != int(high)):
             raise SpaceError(f"{name}: bounds of {kind} must be whole numbers, not {self.low!r} and {self.high!r}")
-        if self.whole and max(abs(low), abs(high)) > 2**53:
-            raise SpaceError(f"{name}: bounds of {kind} must lie within +-2**53; use Float, or count in larger units")
+        if self.whole and max(abs(low), abs(high)) > 2**43:
+            raise SpaceError(f"{name}: bounds of {kind} must lie within +-2**43; use Float, or count in larger units")
         if self.log and low <= 0:
             raise SpaceError(f"{name}: log=True needs low > 0, not {low:g}")
+        if self.log and math.log(low) == math.log(high):
+            raise SpaceError(f"{name}: {low!r} and {high!r} are too near for a log scale")
         if self.step is not None:
             step = _number(self.step, f"{name}: step of {kind}", SpaceError)
             if self.log:
                 raise SpaceError(f"{name}: give log= or step=, not both")
-            if step <= 0 or step > high - low:
+            if step <= 0 or step > (high - low) * (1 + 1e-9):
                 raise SpaceError(f"{name}: step must lie in (0, {high - low:g}], not {step:g}")
+            if (high - low) / step > 2**43:
+                raise SpaceError(f"{name}: step={step:g} makes too many values; use a larger step or none")
             if self.whole and step != int(step):
                 raise SpaceError(f"{name}: step of {kind} must be a whole number, not {step:g}")
 
@@ -97,6 +106,10 @@ class Numeric:
 
     def to_unit(self, value: Any) -> Array:
         """The unit coordinate of values (elementwise)."""
+        levels = self.levels
+        if levels is not None and not self.log:  # exactly the same for values equal up to rounding
+            step = 1.0 if self.step is None else self.step
+            return (np.clip(np.rint((np.asarray(value, dtype=float) - self.low) / step), 0, levels - 1) + 0.5) / levels
         low, high = self._ends()
         return np.clip((self._scaled(np.asarray(value, dtype=float)) - low) / (high - low), 0.0, 1.0)
 
@@ -124,7 +137,8 @@ class Numeric:
     def _tidy(self, value: float) -> float:
         """0.1 + 2 * 0.1 written as 0.3: the sum of a grid rounded to the digits that the step needs."""
         assert self.step is not None
-        return round(value, max(0, 12 - math.floor(math.log10(self.step))))
+        tidy = round(value, max(0, 12 - math.floor(math.log10(self.step))))
+        return min(max(tidy, float(self.low)), float(self.high))
 
     def snap(self, u: Array) -> Array:
         """Unit coordinates moved to those of the values they stand for."""
@@ -140,8 +154,12 @@ class Numeric:
 
     def grid_units(self) -> Array:
         """The unit coordinates of all values (discrete parameters only)."""
+        return self.units(np.arange(self.levels or 0))
+
+    def units(self, levels: NDArray[np.intp]) -> Array:
+        """The unit coordinates of some levels (discrete parameters only)."""
         step = 1.0 if self.step is None else self.step
-        return self.to_unit(self.low + step * np.arange(self.levels or 0))
+        return self.to_unit(self.low + step * levels)
 
     def check(self, value: Any, name: str) -> float | int:
         """The value as a config holds it, or a ConfigError that names the parameter."""
@@ -151,7 +169,7 @@ class Numeric:
         if self.levels is None:
             return number
         nearest = self.from_unit(float(self.to_unit(number)))
-        if abs(nearest - number) > 1e-9 * max(1.0, abs(number)):
+        if abs(nearest - number) > 1e-6 * (self.step or 1.0) + 1e-12 * abs(number):
             grid = "whole numbers" if self.step is None else f"{self.low:g}, {self.low + self.step:g}, ..."
             raise ConfigError(f"{name} = {number:g} is not on its grid ({grid}); the nearest value is {nearest:g}")
         return nearest
@@ -163,7 +181,7 @@ class Numeric:
         if self.step is not None:
             fields["step"] = plain(self.step)
         if self.when is not None:
-            fields["when"] = {key: plain(value) for key, value in self.when.items()}
+            fields["when"] = condition_fields(self.when)
         return fields
 
 

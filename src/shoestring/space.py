@@ -85,6 +85,8 @@ class Space(Mapping[str, Parameter]):
     def _read_condition(self, name: str) -> dict[str, frozenset[int]]:
         """``when`` as {parent: levels of the parent under which the parameter is active}."""
         when = self[name].when if not isinstance(self[name], Fidelity) else None
+        if when is not None and not isinstance(when, Mapping):
+            raise SpaceError(f"{name}: when= must be a dict such as {{'booster': 'dart'}}, not {when!r}")
         allowed: dict[str, frozenset[int]] = {}
         for parent, wanted in (when or {}).items():
             if parent not in self:

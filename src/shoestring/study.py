@@ -6,10 +6,12 @@ k trials, a pause and N - k more are the same as N trials.
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +23,7 @@ from .evaluate import Evaluation, Objective
 from .history import History, observe
 from .loop import Callback, run
 from .numerics import Array
-from .outcome import Outcome, conclude
+from .outcome import Outcome, conclude, is_cost
 from .result import Recommendation, Result
 from .search.choose import choose_method
 from .search.method import Situation
@@ -65,6 +67,8 @@ class Study:
             raise MethodError(f'stop={stop!r} is not a rule; give "auto", None, or an object with check(history, space)')
         if initial < 1:
             raise MethodError(f"initial must be 1 or more, not {initial!r}")
+        if seed is not None and (isinstance(seed, bool) or int(seed) < 0):
+            raise MethodError(f"seed must be a whole number >= 0 or None, not {seed!r}")
         self.space, self.name, self.direction = space, name, direction
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.method = choose_method(method)
@@ -127,7 +131,7 @@ class Study:
                 config, suggestion = suggested.config, suggested.to_dict()
             trial = self._new(config, suggestion)
             self._asked_at[trial.number] = time.perf_counter()
-            return trial
+            return replace(trial, config=copy.deepcopy(trial.config))
 
     def tell(
         self,
@@ -150,7 +154,9 @@ class Study:
                 raise TrialError(f"there is no trial {number} in this study; it has {len(self._trials)}")
             asked = self._asked_at.get(number)
             seconds = None if asked is None else time.perf_counter() - asked
-            told = value if isinstance(value, Outcome) else Outcome(value, cost, folds, gradient)
+            told = value if isinstance(value, Outcome) else Outcome(value)
+            given: dict[str, Any] = {"cost": cost, "folds": folds, "gradient": gradient}
+            told = replace(told, **{name: item for name, item in given.items() if item is not None})
             return self._close(number, told, error, seconds)
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
@@ -239,7 +245,8 @@ class Study:
             try:
                 return self._close(trial.number, seen.outcome, seen.error, seen.seconds, seen.reports)
             except OutcomeError as error:
-                return self._close(trial.number, Outcome(None), str(error), seen.seconds, seen.reports)
+                cost = seen.outcome.cost if is_cost(seen.outcome.cost) else None
+                return self._close(trial.number, Outcome(None, cost), str(error), seen.seconds, seen.reports)
 
     def give_back(self, trial: Trial) -> None:
         """Abandon an interrupted trial, charge it, and have its config asked first next time."""

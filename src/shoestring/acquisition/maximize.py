@@ -140,7 +140,7 @@ def moves_from(u: Array, space: Space) -> Array:
             levels = np.concatenate([at - reach, at + reach])
         levels = levels[(levels >= 0) & (levels < parameter.levels) & (levels != at)]
         block = np.tile(u, (len(levels), 1))
-        block[:, j] = parameter.grid_units()[levels]
+        block[:, j] = parameter.units(levels)
         moves.append(block)
     return np.vstack(moves)
 

@@ -61,7 +61,9 @@ def form_belief(seen: Observations, encoding: Encoding, model: GP, last: Mapping
         objective = objective.condition(failed[foreseen], np.maximum(objective.mean_at(failed[foreseen]), AVERAGE))
     if len(seen.pending):
         waiting = encoding.features(seen.pending)
-        objective = objective.condition(waiting, objective.mean_at(waiting))  # the mean stays, the variance there goes
+        means = objective.mean_at(waiting)
+        incumbent = min(incumbent, float(means.min()))  # what is being evaluated counts as found
+        objective = objective.condition(waiting, means)  # the mean stays, the variance there goes
     return Belief(encoding, objective, incumbent, output, fit, viability)
 
 

@@ -73,7 +73,7 @@ class GP:
         """
         layout = Layout(np.arange(Z.shape[1]) if groups is None else groups, self.warp)
         evidence = Evidence(Z, y, layout, self.kernel)
-        if start is not None and len(start) != layout.size:
+        if start is not None and (len(start) != layout.size or not np.isfinite(start).all()):
             start = None
         starts = [layout.clip(start)] if start is not None else []
         if start is None or cold:

@@ -75,8 +75,9 @@ class Warp:
 
     def slope(self, Z: Array) -> Array:
         """dw/dz."""
+        inside = (Z >= 0.0) & (Z <= 1.0)  # beyond the ends it is flat
         Z = np.clip(Z, self.EDGE, 1.0 - self.EDGE)
-        return self.a * self.b * Z ** (self.a - 1.0) * (1.0 - Z**self.a) ** (self.b - 1.0)
+        return inside * self.a * self.b * Z ** (self.a - 1.0) * (1.0 - Z**self.a) ** (self.b - 1.0)
 
     def log_slopes(self, Z: Array) -> tuple[Array, Array]:
         """dw/d(log a) and dw/d(log b)."""

@@ -15,6 +15,7 @@ def check_budget(budget: Budget, history: History, seconds: float, unit: str = "
     evidence = {"trials": float(trials), "seconds": seconds, "cost": history.spent}
     for name, limit in (("trials", budget.trials), ("seconds", budget.seconds), ("cost", budget.cost)):
         if limit is not None and evidence[name] >= limit:
-            whole = plural(int(limit), "trial") if name == "trials" else amount(limit, (budget.unit or unit) if name == "cost" else "s")
+            counted = (budget.unit or unit) if name == "cost" else "s"
+            whole = plural(int(limit), "trial") if name == "trials" else amount(limit, counted)
             return Verdict(True, f"the budget of {whole} is used up", evidence | {"limit": float(limit)}, kind="budget")
     return Verdict(False, "budget is left", evidence, kind="budget")
