@@ -74,7 +74,8 @@ class Output:
 
     def log_jacobian(self, y: Array) -> float:
         """sum log dt/dy: what makes the evidence of two transforms comparable."""
-        y = np.minimum(_tamed(y), self.inverse(np.array((self.cap - self.centre) / self.scale)))  # a capped value counts as the cap
+        cap = self.inverse(np.array((self.cap - self.centre) / self.scale))
+        y = np.minimum(_tamed(y), cap)  # a capped value counts as the cap
         total = -float(np.log(self.scale)) * len(y)
         if self.kind == "log":
             return total - float(np.log(y).sum())
