@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -230,6 +231,10 @@ class Space(Mapping[str, Parameter]):
 
     def grid(self) -> Array:
         """Every point of a finite space, at the target fidelity, each config once."""
+        return self._grid
+
+    @cached_property
+    def _grid(self) -> Array:
         free = [name for name in self._order if not self[name].fidelity]
         axes = np.meshgrid(*(self[name].grid_units() for name in free), indexing="ij")
         U = np.full((axes[0].size, len(self)), 0.5)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.maximize import known, maximize, moves_from, quasi_random
+from shoestring.acquisition.candidates import known, moves_from, quasi_random
+from shoestring.acquisition.maximize import maximize
 from shoestring.encoding import Encoding
 from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ..numerics import Array
 
-Objective = Callable[[Array, NDArray[np.intp]], tuple[Array, Array]]  # (points, which starts) -> values, gradients
+Objective = Callable[[Array], tuple[Array, Array]]  # points -> values, gradients
 
 LONGEST_STEP = 0.2  # of the cube's side, for the first step and wherever the curvature is not yet known
 ENOUGH = 1e-4  # share of the gain promised by the gradient that a step must deliver (Armijo)
@@ -28,7 +28,7 @@ def ascend(
 ) -> tuple[Array, Array]:
     """The ends (B x D) and their values; ``free`` (B x D or D) marks the coordinates that may move."""
     x, free = x.copy(), np.broadcast_to(free, x.shape)
-    f, g = objective(x, np.arange(len(x)))
+    f, g = objective(x)
     H = np.tile(np.eye(x.shape[1]), (len(x), 1, 1))
     fresh = np.ones(len(x), dtype=bool)  # no curvature known yet
     live = np.flatnonzero(np.isfinite(f))
@@ -43,7 +43,7 @@ def ascend(
         longest = np.abs(step).max(axis=1)
         limit = np.where(fresh[live] | ~uphill, LONGEST_STEP, 1.0)
         step *= np.minimum(1.0, limit / np.maximum(longest, 1e-300))[:, None]
-        moved, new_x, new_f, new_g = _search(objective, live, x[live], f[live], pull, step)
+        moved, new_x, new_f, new_g = _search(objective, x[live], f[live], pull, step)
         s, y = new_x - x[live], g[live] - new_g  # y: minus the change of gradient, since this is an ascent
         gained = new_f - f[live]
         _learn(H, fresh, live[moved], np.where(moving, s, 0.0)[moved], np.where(moving, y, 0.0)[moved])
@@ -53,15 +53,15 @@ def ascend(
 
 
 def _search(
-    objective: Objective, live: NDArray[np.intp], x: Array, f: Array, pull: Array, step: Array
+    objective: Objective, x: Array, f: Array, pull: Array, step: Array
 ) -> tuple[NDArray[np.bool_], Array, Array, Array]:
     """Halve each step until it gains enough: who moved, and where everybody stands now."""
-    moved = np.zeros(len(live), dtype=bool)
+    moved = np.zeros(len(x), dtype=bool)
     new_x, new_f, new_g = x.copy(), f.copy(), np.zeros_like(x)
-    waiting, share = np.arange(len(live)), 1.0
+    waiting, share = np.arange(len(x)), 1.0
     for _ in range(8):
         trial = np.clip(x[waiting] + share * step[waiting], 0.0, 1.0)
-        value, gradient = objective(trial, live[waiting])
+        value, gradient = objective(trial)
         promised = np.einsum("bi,bi->b", pull[waiting], trial - x[waiting])
         good = np.isfinite(value) & (value >= f[waiting] + ENOUGH * promised) & (promised > 0.0)
         taken = waiting[good]

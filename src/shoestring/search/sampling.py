@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..acquisition.maximize import known, unseen
+from ..acquisition.candidates import known, unseen
 from ..numerics import Array
 from ..trial import Suggestion
 from .method import Situation

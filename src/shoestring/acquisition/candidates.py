@@ -1,0 +1,93 @@
+"""Points to look at: spread over the space, near good ones, one exchange away; and which of them were seen before."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..choice import Choice
+from ..errors import SpaceExhausted
+from ..numerics import Array
+from ..space import Space
+
+SAME = 1e-9  # points nearer than this in every coordinate are one point
+WHOLE = 4096  # finite spaces up to this size are searched whole
+FEW = 12  # a number with at most this many values is exchanged over all of them
+
+
+def quasi_random(count: int, dimensions: int, rng: np.random.Generator) -> Array:
+    """A randomly shifted additive lattice (Roberts' R sequence): spreads evenly at any count, and needs no library at import."""
+    root = 2.0
+    for _ in range(40):  # the root of x^(D+1) = x + 1, by fixed-point iteration
+        root = (1.0 + root) ** (1.0 / (dimensions + 1))
+    steps = (1.0 / root) ** np.arange(1, dimensions + 1)
+    return (rng.random(dimensions) + np.arange(1, count + 1)[:, None] * steps) % 1.0
+
+
+def neighbours(best: Array, count: int, space: Space, rng: np.random.Generator) -> Array:
+    """Points around good ones, near and far: some coordinates moved by a normal step, or drawn anew where discrete."""
+    if not len(best):
+        return rng.random((count, len(space)))
+    U = best[rng.integers(len(best), size=count)]
+    width = 10.0 ** rng.uniform(-2.5, -0.5, size=(count, 1))
+    moved = rng.random(U.shape) < np.maximum(rng.random((count, 1)), 1.5 / len(space))
+    anew = np.array([isinstance(parameter, Choice) for parameter in space.values()])
+    step = np.where(anew, rng.random(U.shape) - U, width * rng.standard_normal(U.shape))
+    move = np.where(anew, moved & (rng.random(U.shape) < 0.3), moved)
+    return np.clip(np.where(move, U + step, U), 0.0, 1.0)
+
+
+def moves_from(u: Array, space: Space) -> Array:
+    """All points that differ from u in one discrete parameter: every other value if they are few, else near ones."""
+    moves = []
+    for j, parameter in enumerate(space.values()):
+        if parameter.levels is None or parameter.fidelity:
+            continue
+        at = int(parameter.index(u[j : j + 1])[0])
+        if isinstance(parameter, Choice) or parameter.levels <= FEW:
+            levels = np.arange(parameter.levels)
+        else:
+            reach = np.unique(np.geomspace(1, parameter.levels / 4, 5).astype(int))
+            levels = np.concatenate([at - reach, at + reach])
+        levels = levels[(levels >= 0) & (levels < parameter.levels) & (levels != at)]
+        block = np.tile(u, (len(levels), 1))
+        block[:, j] = parameter.units(levels)
+        moves.append(block)
+    return np.vstack(moves)
+
+
+def known(U: Array, seen: Array) -> NDArray[np.bool_]:
+    """Which rows of U stand in ``seen``."""
+    if not len(seen):
+        return np.zeros(len(U), dtype=bool)
+    marks = {row.tobytes() for row in np.rint(seen / SAME).astype(np.int64)}
+    return np.array([row.tobytes() in marks for row in np.rint(U / SAME).astype(np.int64)])
+
+
+def unseen(space: Space, seen: Array, rng: np.random.Generator) -> Array:
+    """A random point that is not in ``seen``; SpaceExhausted if a finite space has none."""
+    for size in (16, 256, 4096, 65536):
+        U = space.snap(space.at_target(rng.random((size, len(space)))))
+        fresh: Array = U[~known(U, seen)]
+        if len(fresh):
+            return np.asarray(fresh[0])
+    whole = small_grid(space)
+    if whole is not None:
+        left = whole[~known(whole, seen)]
+        if len(left):
+            return np.asarray(left[rng.integers(len(left))])
+    raise SpaceExhausted(f"no untried configuration is left ({len(seen)} were tried)")
+
+
+def small_grid(space: Space) -> Array | None:
+    """Every point of a finite space that is small enough to be searched whole."""
+    size = 1
+    for parameter in space.values():
+        if parameter.fidelity:
+            continue
+        if parameter.levels is None:
+            return None
+        size *= parameter.levels
+        if size > WHOLE:
+            return None
+    return space.grid()
