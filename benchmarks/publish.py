@@ -1,0 +1,133 @@
+"""Put the measured numbers where people read them: README.md and docs/benchmarks.md.
+
+    python -m benchmarks.publish
+
+The text between two markers is written anew from benchmarks/results, so that no number is copied by hand and
+none outlives the results it came from.
+"""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks import problems, rows, summary
+from benchmarks.latency import RESULTS as LATENCY
+from benchmarks.latency import SIZES
+from benchmarks.regret import FOLDERS
+
+ROOT = Path(__file__).parent.parent
+LABELS = {
+    "shoestring": "Shoestring",
+    "optuna_gp": "Optuna GPSampler",
+    "optuna_tpe": "Optuna TPE",
+    "botorch": "BoTorch",
+    "random": "random search",
+}
+
+
+def regret_summary() -> dict[str, Any]:
+    folder, names = FOLDERS["reporting"], list(problems.SETS["reporting"])
+    methods = [method for method in LABELS if method in rows.methods_in(folder)]
+    stored = [row for method in methods for row in rows.read(folder, method) if row.problem in names]
+    return summary.summarise(stored, {name: problems.load(name).optimum for name in names}, methods)
+
+
+def rank_table(report: dict[str, Any], suffix: str) -> list[str]:
+    ranks, regrets = report[f"average_rank{suffix}"], report[f"normalised_regret{suffix}"]
+    points = list(ranks)
+    lines = [
+        "| | " + " | ".join(f"rank after {p} | regret" for p in points) + " |",
+        "|---|" + "---|---|" * len(points),
+    ]
+    for method in sorted(ranks[points[-1]], key=lambda name: ranks[points[-1]][name]["mean"]):
+        cells = []
+        for point in points:
+            entry = ranks[point][method]
+            interval = f"{entry['mean']:.2f} ({entry['low']:.2f} to {entry['high']:.2f})"
+            cells.append(f"{interval} | {regrets[point][method]:.3f}")
+        lines.append(f"| {LABELS[method]} | " + " | ".join(cells) + " |")
+    return lines
+
+
+def regret_text(report: dict[str, Any]) -> str:
+    seeds, count = report["common_seeds"], report["problems"]["without_botorch"]
+    lines = [f"{count} problems, {seeds['without_botorch']} seeds; BoTorch apart, since it is slow:", ""]
+    lines += rank_table(report, "_without_botorch")
+    if "botorch" in report["seeds"]:
+        lines += ["", f"With BoTorch, on the seeds that it has ({seeds['all']} or more on each problem):", ""]
+        lines += rank_table(report, "")
+    worse = [case for case in report["worse_than_random"] if case["method"] == "shoestring"]
+    lines += ["", "Shoestring's mean log-regret is above random search's in these cases:" if worse else ""]
+    lines += [f"{w['problem']} after {w['evaluations']} (p = {w['p']:.2f})" for w in worse] or [
+        "On no problem, after 20, 40 or 80 evaluations, is Shoestring's mean log-regret above random search's."
+    ]
+    return "\n".join(lines)
+
+
+def latency_text(report: dict[str, Any]) -> str:
+    sizes = [str(n) for n in SIZES]
+    lines = [
+        "| milliseconds a suggestion | " + " | ".join(f"n = {n}" for n in sizes) + " |",
+        "|---|" + "---|" * len(sizes),
+    ]
+    for state, libraries in report["median_ms"].items():
+        for library, times in libraries.items():
+            cells = " | ".join(f"{times[n]:.0f}" if times[n] >= 10 else f"{times[n]:.1f}" for n in sizes)
+            lines.append(f"| {library}, {state} | {cells} |")
+    for key, label in (("vs_optuna", "times faster than Optuna"), ("vs_botorch", "times faster than BoTorch")):
+        lines.append(f"| **{label}** | " + " | ".join(f"{report[key][n]:.1f}" for n in sizes) + " |")
+    lines.append("| share of a fit in LAPACK | " + " | ".join(f"{report['lapack_share'][n]:.2f}" for n in sizes) + " |")
+    facts = report["machine"]
+    lines += ["", f"One thread of {facts['cpu_model']}, {facts['date'][:10]}. Warm: after one more result; cold: a fresh study."]
+    return "\n".join(lines)
+
+
+def short_text(regret: dict[str, Any], latency: dict[str, Any]) -> str:
+    """The few lines of the README."""
+    table = regret["normalised_regret_without_botorch"]
+    ranks = regret["average_rank_without_botorch"]
+    methods = [method for method in LABELS if method in table["20"]]
+    lines = [
+        f"Regret left after 20, 40 and 80 evaluations on {regret['problems']['without_botorch']} problems and "
+        f"{regret['common_seeds']['without_botorch']} seeds that no",
+        "default was tuned on (0 is the optimum, 1 is random search after ten evaluations), and average rank after 80:",
+        "",
+        "| | after 20 | after 40 | after 80 | rank |",
+        "|---|---|---|---|---|",
+    ]
+    for method in methods:
+        cells = " | ".join(f"{table[point][method]:.3f}" for point in table)
+        entry = ranks["80"][method]
+        lines.append(f"| {LABELS[method]} | {cells} | {entry['mean']:.2f} ({entry['low']:.2f} to {entry['high']:.2f}) |")
+    own, optuna, botorch = latency["ask_ms"]["100"], latency["vs_optuna"]["100"], latency["vs_botorch"]["100"]
+    lines += [
+        "",
+        f"One suggestion in ten dimensions after 100 results takes {own:.0f} ms: {optuna:.1f} times faster than Optuna's "
+        "GPSampler and",
+        f"{botorch:.0f} times faster than BoTorch, in one run on one thread; after 1000 results "
+        f"{latency['vs_optuna']['1000']:.1f} and {latency['vs_botorch']['1000']:.0f} times.",
+    ]
+    return "\n".join(lines)
+
+
+def fill(path: Path, marker: str, text: str) -> None:
+    """Replace what stands between <!-- marker:begin --> and <!-- marker:end -->."""
+    pattern = re.compile(rf"(<!-- {marker}:begin -->\n).*?(\n<!-- {marker}:end -->)", re.DOTALL)
+    old = path.read_text(encoding="utf-8")
+    new, count = pattern.subn(lambda match: match[1] + text + match[2], old)
+    if count != 1:
+        raise SystemExit(f"{path} has {count} places marked {marker}, not one")
+    path.write_text(new, encoding="utf-8")
+
+
+def main() -> None:
+    regret, latency = regret_summary(), json.loads(LATENCY.read_text())
+    fill(ROOT / "README.md", "measured", short_text(regret, latency))
+    fill(ROOT / "docs" / "benchmarks.md", "regret", regret_text(regret))
+    fill(ROOT / "docs" / "benchmarks.md", "latency", latency_text(latency))
+    (FOLDERS["reporting"].parent / "regret.json").write_text(json.dumps(regret, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
