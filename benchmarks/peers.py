@@ -112,7 +112,7 @@ class ShoestringSearcher:
     def __init__(self, problem: Problem, seed: int, method: str | None = None) -> None:
         import shoestring as st
 
-        options: dict[str, Any] = {} if method is None else {"method": method}
+        options: dict[str, Any] = {} if method is None else {"method": getattr(st, method)()}
         self.study = st.Study(shoestring_space(problem), seed=seed, stop=None, **options)
         self._trial: Any = None
 

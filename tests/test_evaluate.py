@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.evaluate import takes_trial
+from shoestring.evaluate import LiveTrial, call
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
 
@@ -14,19 +14,20 @@ def run(objective, budget=1, **options):
 @pytest.mark.parametrize(
     ("objective", "wanted"),
     [
-        (lambda config: 0, False),
-        (lambda config, trial: 0, True),
-        (lambda config, live: 0, True),
-        (lambda config, trial=None: 0, True),
-        (lambda config, verbose=False: 0, False),
-        (lambda config, *rest: 0, False),
-        (lambda config, *, trial: 0, False),
-        (lambda **config: 0, False),
-        (dict, False),
+        (lambda config: (config,), False),
+        (lambda config, trial: (config, trial), True),
+        (lambda config, live: (config, live), True),
+        (lambda config, trial=None: (config, trial), True),
+        (lambda config, *, trial: (config, trial), True),
+        (lambda config, verbose=False: (config, verbose), False),
+        (lambda config, *rest: (config, *rest), False),
     ],
 )
 def test_a_second_parameter_gets_the_live_trial(objective, wanted):
-    assert takes_trial(objective) is wanted
+    given = []
+    run(lambda config, trial: given.extend(call(objective, config, trial)) or 0.0)
+    assert isinstance(given[0], dict)
+    assert any(isinstance(item, LiveTrial) for item in given) is wanted
 
 
 def test_reports_are_kept_with_the_trial():
@@ -139,3 +140,26 @@ def test_what_an_objective_does_to_the_config_of_its_live_trial_stays_with_it():
 
     for trial in st.Study(NESTED, st.Random()).minimize(objective, 4).history:
         assert NESTED.check(trial.config) == trial.config
+
+
+def test_the_cost_reported_last_is_the_cost_unless_one_is_returned():
+    def objective(config, trial):
+        trial.report(0.9, epochs=1, cost=2.0)
+        trial.report(0.5, epochs=5, cost=12.0)
+        if config["x"] > 0.5:
+            raise MemoryError
+        return st.Outcome(0.5, cost=20.0) if config["x"] < 0.25 else 0.5
+
+    for trial in run(objective, 12).history:
+        assert trial.cost == (20.0 if trial.config["x"] < 0.25 else 12.0)
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [float("nan"), st.Outcome(0.5, cost=-1), st.Outcome(None, folds=3), st.Outcome(0.5, gradient=[1, 2]), st.Outcome(None)],
+)
+def test_what_cannot_be_recorded_fails_the_trial_alone_or_is_raised_for_debugging(outcome):
+    result = run(lambda config: outcome, 2)
+    assert [trial.state for trial in result.history] == [st.State.FAILED] * 2
+    with pytest.raises(st.OutcomeError):
+        run(lambda config: outcome, 2, raise_errors=True)

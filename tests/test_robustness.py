@@ -64,6 +64,31 @@ def test_many_asks_at_once_are_all_different():
         assert len(set(keys)) == 16
 
 
+def test_many_asks_at_once_do_not_crowd():
+    """With the mean in place of results to come, half of many asks lay within 0.001 of another one."""
+    study = told_study(plane(), bowl, 10)
+    U = np.array([study.space.encode(study.ask().config) for _ in range(32)])
+    apart = np.abs(U[:, None, :] - U[None, :, :]).max(axis=2) + np.eye(len(U))
+    assert np.median(apart.min(axis=1)) > 0.005
+
+
+def test_a_space_too_large_to_search_whole_is_exhausted_only_when_it_is():
+    space = st.Space(n=st.Int(1, 5000, log=True))
+    study = st.Study(space, st.Random())
+    for n in range(1, 4998):
+        study.add({"n": n}, 1.0)
+    left = {study.tell(study.ask(), 1.0).config["n"] for _ in range(3)}
+    assert left == {4998, 4999, 5000}
+    with pytest.raises(st.SpaceExhausted, match="5000"):
+        study.ask()
+
+
+def test_a_choice_of_very_many_options_can_be_searched():
+    space = st.Space(x=st.Float(0, 1), c=st.Choice(*range(1500)))
+    result = st.minimize(lambda config: abs(config["x"] - 0.5) + config["c"] % 7, space, 12)
+    assert len(result.history) == 12
+
+
 def test_a_third_of_nan_and_a_twentieth_of_inf():
     rng = np.random.default_rng(0)
 

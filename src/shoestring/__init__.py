@@ -22,6 +22,7 @@ from .errors import (
     ShoestringError,
     SpaceError,
     SpaceExhausted,
+    StudyError,
     TrialError,
 )
 from .history import History
@@ -42,7 +43,8 @@ __all__ = [  # in the order of the data flow
     "Study", "minimize", "maximize", "Budget", "Outcome",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
     "GP", "Random", "Sobol", "EI", "LogEI", "PI", "LCB",
-    "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError", "TrialError", "SpaceExhausted",
+    "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
+    "StudyError", "TrialError", "SpaceExhausted",
     "plot",
 ]  # fmt: skip
 

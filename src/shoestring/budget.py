@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import BudgetError
+from .parameters import plain
 
 _UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "d": 86400.0}
 _TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
@@ -17,7 +18,7 @@ _TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
 class Budget:
     """The whole of what a study may spend, what was spent before included; whichever limit is reached first ends it.
 
-    trials   finished trials, failed ones included
+    trials   failed ones and those still open included, abandoned ones not
     seconds  of wall-clock time inside ``minimize``
     cost     the sum of the trials' costs, in ``unit`` (the study's unit when left out)
     """
@@ -30,7 +31,9 @@ class Budget:
     def __post_init__(self) -> None:
         if self.trials is None and self.seconds is None and self.cost is None:
             raise BudgetError("a budget needs trials=, seconds= or cost=")
-        for name, limit in (("trials", self.trials), ("seconds", self.seconds), ("cost", self.cost)):
+        for name in ("trials", "seconds", "cost"):
+            limit = plain(getattr(self, name))
+            object.__setattr__(self, name, limit)
             if limit is None:
                 continue
             if isinstance(limit, bool) or not isinstance(limit, int | float) or not math.isfinite(limit) or limit <= 0:
@@ -43,6 +46,7 @@ def read_budget(budget: Any) -> Budget:
     """``"10m"`` (cost counted in seconds), an int (trials), or a Budget."""
     if isinstance(budget, Budget):
         return budget
+    budget = plain(budget)
     if isinstance(budget, bool) or budget is None:
         raise BudgetError('a budget is needed: "10m", a number of trials, or st.Budget(...)')
     if isinstance(budget, int):

@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ConfigError, SpaceError
-from .parameters import Array, condition_fields, plain
+from .numerics import Array
+from .parameters import condition_fields, plain
 
 Json = Any  # None, bool, int, float, str, list or dict, nested
 
 
 def _key(value: Json) -> str:
     """Two options are the same when their JSON is: 1, 1.0, True and "1" are four options."""
-    return json.dumps(value, sort_keys=True, allow_nan=False)
+    text = json.dumps(value, sort_keys=True, allow_nan=False)
+    if json.loads(text) != value:
+        raise TypeError("it would not come back from JSON as it was, for example because a key is not a text")
+    return text
 
 
 @dataclass(frozen=True, init=False)

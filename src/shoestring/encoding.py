@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .choice import Choice
-from .parameters import Array
+from .numerics import Array
 from .space import Space
 
 SQRT_HALF = np.sqrt(0.5)

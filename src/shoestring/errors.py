@@ -6,6 +6,7 @@
     ├── BudgetError (ValueError)       a budget that cannot be read
     ├── OutcomeError (ValueError)      a result that cannot be recorded; the trial stays open
     ├── MethodError (ValueError)       a method, model or rule that does not exist or does not fit
+    ├── StudyError (ValueError)        a stored study that cannot be read
     ├── TrialError                     a trial that is unknown or already finished
     └── SpaceExhausted                 every configuration of a finite space has been tried
 
@@ -37,6 +38,10 @@ class OutcomeError(ShoestringError, ValueError):
 
 class MethodError(ShoestringError, ValueError):
     """A method, model or rule that does not exist or does not fit the problem."""
+
+
+class StudyError(ShoestringError, ValueError):
+    """A stored study that cannot be read."""
 
 
 class TrialError(ShoestringError):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import OutcomeError
-from .outcome import Outcome, read_cost, read_value
+from .outcome import Outcome, conclude, read_cost, read_value
 from .parameters import plain
 from .space import Config, Space
 from .trial import Trial
@@ -73,14 +73,17 @@ class Evaluation:
     reports: tuple[dict[str, Any], ...] = ()
 
 
-def takes_trial(objective: Objective) -> bool:
-    """Whether the objective has a second parameter that must be given, or one called ``trial``."""
+def call(objective: Objective, config: Config, live: LiveTrial) -> Any:
+    """With the live trial, if the objective has a second parameter that must be given, or one called ``trial``."""
     try:
         parameters = list(inspect.signature(objective).parameters.values())
     except (TypeError, ValueError):  # some builtins have no signature
-        return False
+        return objective(config)
+    if any(p.kind is p.KEYWORD_ONLY and p.name == "trial" for p in parameters):
+        return objective(config, trial=live)
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(positional) >= 2 and (positional[1].default is inspect.Parameter.empty or positional[1].name == "trial")
+    wants = len(positional) >= 2 and (positional[1].default is inspect.Parameter.empty or positional[1].name == "trial")
+    return objective(config, live) if wants else objective(config)
 
 
 def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_errors: bool = False) -> Evaluation:
@@ -88,13 +91,22 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
     config = copy.deepcopy(trial.config)  # the objective may do with it what it likes
     began = time.perf_counter()
     try:
-        result = objective(config, live) if takes_trial(objective) else objective(config)
+        result = call(objective, config, live)
         outcome = result if isinstance(result, Outcome) else Outcome(read_value(result))
+        if raise_errors:
+            require_finite(outcome, trial)
     except Exception as error:  # whatever the user's code raises is this trial's failure, not the study's
         if raise_errors:
             raise
         return Evaluation(Outcome(None), time.perf_counter() - began, describe(error), tuple(live.reports))
     return Evaluation(outcome, time.perf_counter() - began, None, tuple(live.reports))
+
+
+def require_finite(outcome: Outcome, trial: Trial) -> None:
+    """For debugging: what would be recorded as a failure is raised."""
+    finished = conclude(trial, outcome, None, 0.0)
+    if finished.error is not None:
+        raise OutcomeError(f"trial {trial.number}: {finished.error}")
 
 
 def describe(error: BaseException) -> str:

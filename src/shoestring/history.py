@@ -13,7 +13,7 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
-from .parameters import Array
+from .numerics import Array
 from .space import Space
 from .trial import State, Trial
 
@@ -45,13 +45,14 @@ class History(Sequence[Trial]):
     @property
     def best(self) -> Trial | None:
         """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
-        done = self.having(State.DONE)
-        target = self.space.target
+        ranked = self.ranked()
+        return ranked[0] if ranked else None
+
+    def ranked(self) -> list[Trial]:
+        """Finished trials at the target fidelity, best first; at any fidelity while there is none at the target."""
+        done, target = self.having(State.DONE), self.space.target
         pool = [trial for trial in done if all(trial.config[name] == goal for name, goal in target.items())] or done
-        if not pool:
-            return None
-        sign = -1.0 if self.maximize else 1.0
-        return min(pool, key=lambda trial: sign * float(trial.value or 0.0))
+        return sorted(pool, key=lambda trial: float(trial.value or 0.0), reverse=self.maximize)
 
     @property
     def spent(self) -> float:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .budget import Budget
-from .errors import SpaceExhausted
+from .errors import BudgetError, SpaceExhausted
 from .evaluate import LiveTrial, Objective, evaluate
 from .progress import progress_for
 from .result import Result
@@ -23,47 +22,69 @@ Callback = Callable[["Study", Trial], object]
 
 
 def run(
-    study: Study, objective: Objective, budget: Budget, callbacks: tuple[Callback, ...], raise_errors: bool, progress: bool | None
+    study: Study,
+    objective: Objective,
+    budget: Budget,
+    callbacks: Callback | Iterable[Callback],
+    raise_errors: bool,
+    progress: bool | None,
 ) -> Result:
     """Evaluate trials until the budget is used up, a rule says stop, the space is exhausted, or somebody interrupts."""
+    callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
+    settle_unit(study, budget)
     study.halted = None
-    study.unit = budget.unit or study.unit
-    with progress_for(progress) as shown:
-        while not (verdict := reason_to_stop(study, budget)):
-            began, trial = time.perf_counter(), None
-            try:
-                trial = study.ask()
+    for trial in reversed(study.ledger.orphans()):  # left open by a process that is gone
+        study.give_back(trial.number)
+    number = -1
+    try:
+        with progress_for(progress) as shown:
+            while not (verdict := reason_to_stop(study, budget)):
+                began = time.perf_counter()
+                try:
+                    trial = study.ask()
+                except SpaceExhausted as end:
+                    verdict = Verdict(True, str(end), kind="exhausted")
+                    break
+                number = trial.number
                 shown.update(study, budget)
                 trial = study.record(trial, evaluate(objective, trial, live(study, trial, budget), raise_errors=raise_errors))
+                study.seconds += time.perf_counter() - began
                 shown.update(study, budget)
                 for callback in callbacks:
-                    callback(study, trial)
-            except SpaceExhausted as end:
-                verdict = Verdict(True, str(end), kind="exhausted")
-                break
-            except BaseException as stopped:
-                if trial is not None:
-                    study.give_back(trial)  # unless it has finished
-                if not isinstance(stopped, KeyboardInterrupt):
-                    raise
-                verdict = Verdict(True, "interrupted; a trial that was running will be asked again", kind="interrupted")
-                break
-            finally:
-                study.seconds += time.perf_counter() - began
-    return Result(study, study.history, verdict)
+                    callback(study, trial.detached())
+    except BaseException as stopped:
+        again = number >= 0 and study.give_back(number)
+        if not isinstance(stopped, KeyboardInterrupt):
+            raise
+        kept = f"; trial {number} will be asked again" if again else ""
+        verdict = Verdict(True, f"interrupted{kept}", kind="interrupted")
+    return Result(study, study.history, verdict, study.unit, study.optimizer_seconds)
+
+
+def settle_unit(study: Study, budget: Budget) -> None:
+    """The budget's unit becomes the study's, unless costs in another one are there already."""
+    if budget.unit is None or budget.unit == study.unit:
+        return
+    if any(trial.cost is not None for trial in study.ledger.trials):
+        raise BudgetError(
+            f"this study counts cost in {study.unit}, not in {budget.unit}; "
+            f'give st.Budget(cost=..., unit="{study.unit}"), or st.Budget(seconds=...) for wall-clock time, '
+            f"or begin the study with Study(unit={budget.unit!r})"
+        )
+    study.unit = budget.unit
 
 
 def reason_to_stop(study: Study, budget: Budget) -> Verdict:
     """The first of: a halt that was asked for, the budget, the study's rule."""
     if study.halted is not None:
         return Verdict(True, study.halted, kind="halted")
-    spent = check_budget(budget, study.history, study.seconds, study.unit)
+    spent = check_budget(budget, study.log, study.seconds, study.unit)
     return spent if spent or study.rule is None else study.rule.check(study.history, study.space)
 
 
 def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
     """The trial as its objective sees it."""
-    began, before = time.perf_counter(), study.history.spent
+    began, before = time.perf_counter(), study.log.spent
 
     def over(cost: float) -> bool:
         seconds = time.perf_counter() - began
@@ -71,4 +92,4 @@ def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
             budget.seconds is not None and study.seconds + seconds >= budget.seconds
         )
 
-    return LiveTrial(trial.number, copy.deepcopy(trial.config), dict(trial.fidelity), study.space, over)
+    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, over)

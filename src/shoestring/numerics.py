@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
-from scipy.special import erfcx, ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
@@ -32,11 +33,28 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+class _Cap:
+    """Who is inside ``one_thread``, over all threads: the first in sets the limit, the last out lifts it."""
+
+    lock = threading.Lock()
+    inside = 0
+    limiter: Any = None
+
+
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """BLAS on one thread inside: for matrices this small, two threads on two busy cores took 5 to 300 times longer."""
-    with _threads().limit(limits=1, user_api="blas"):
+    with _Cap.lock:
+        if _Cap.inside == 0:
+            _Cap.limiter = _threads().limit(limits=1, user_api="blas")
+        _Cap.inside += 1
+    try:
         yield
+    finally:
+        with _Cap.lock:
+            _Cap.inside -= 1
+            if _Cap.inside == 0:
+                _Cap.limiter.restore_original_limits()
 
 
 def single_threaded(function: Function) -> Function:
@@ -67,6 +85,15 @@ def log_h(z: Array) -> tuple[Array, Array]:
     below = z < -1.0
     value = np.where(below, -0.5 * square - 0.5 * LOG_2PI + np.log(rest), np.log(h))
     return value, np.where(below, mills / rest, cumulative / h)
+
+
+def log_Phi(z: Array) -> tuple[Array, Array]:
+    """log Phi(z) and its slope phi(z) / Phi(z), which tends to |z| far below zero."""
+    z = np.asarray(z, dtype=float)
+    value = log_ndtr(z)
+    with np.errstate(over="ignore", invalid="ignore"):
+        slope = np.exp(-0.5 * z * z - 0.5 * LOG_2PI - value)
+    return value, np.where(z < -1e3, -z, slope)
 
 
 def cholesky(K: Array, *, jitter: float = 1e-10) -> tuple[Array, float]:

@@ -7,8 +7,10 @@ input: it raises OutcomeError and the trial stays open, so that nothing is lost.
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from .errors import OutcomeError
@@ -36,9 +38,11 @@ class Outcome:
 def conclude(
     trial: Trial, told: Outcome, error: str | None, seconds: float | None, reports: Sequence[Mapping[str, Any]] = ()
 ) -> Trial:
-    """The finished trial. Without a cost, the seconds are the cost; without a value, the mean of the folds is the value."""
+    """The finished trial. Without a cost, what was last reported or else the seconds; without a value, the folds' mean."""
     results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports)}
-    results["cost"] = seconds if told.cost is None else read_cost(told.cost)
+    reported = next((report["cost"] for report in reversed(reports) if report["cost"] is not None), None)
+    measured = seconds if reported is None else reported
+    results["cost"] = measured if told.cost is None else read_cost(told.cost)
     if told.folds is not None:
         results["folds"] = read_folds(told.folds)
     if told.gradient is not None:
@@ -47,7 +51,7 @@ def conclude(
         return trial.finish(State.FAILED, error=str(error), **results)
     if told.value is None and told.folds is None:
         raise OutcomeError(f"trial {trial.number}: give a value, folds= or error=")
-    value = sum(results["folds"]) / len(results["folds"]) if told.value is None else read_value(told.value)
+    value = mean(results["folds"]) if told.value is None else read_value(told.value)
     if math.isfinite(value):
         return trial.finish(State.DONE, value=value, **results)
     return trial.finish(State.FAILED, error=f"the value was {value!r}", **results)
@@ -56,13 +60,18 @@ def conclude(
 def read_value(value: Any) -> float:
     """A result as a float, which may be NaN or infinite; an OutcomeError if it is not a number at all."""
     value = plain(value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."
         raise OutcomeError(f"a result must be a number or an st.Outcome, not {shown} ({type(value).__name__})")
     try:
         return float(value)
-    except OverflowError:
-        return math.inf if value > 0 else -math.inf
+    except OverflowError:  # a whole number beyond the largest float
+        return -math.inf if str(value).startswith("-") else math.inf
+
+
+def mean(values: Sequence[float]) -> float:
+    """Without overflow on the way."""
+    return sum(value / len(values) for value in values)
 
 
 def read_cost(cost: Any) -> float:
@@ -81,6 +90,8 @@ def is_cost(cost: Any) -> bool:
 
 
 def read_folds(folds: Sequence[float]) -> tuple[float, ...]:
+    if isinstance(folds, str | bytes | Mapping) or not hasattr(folds, "__iter__"):
+        raise OutcomeError(f"folds= must be a list of numbers, not {folds!r}")
     values = tuple(read_value(fold) for fold in folds)
     if len(values) < 2:
         raise OutcomeError(f"folds= needs the values of two folds or more, not {len(values)}")
@@ -88,6 +99,8 @@ def read_folds(folds: Sequence[float]) -> tuple[float, ...]:
 
 
 def read_gradient(gradient: Mapping[str, float], config: Config) -> dict[str, float]:
+    if not isinstance(gradient, Mapping):
+        raise OutcomeError(f"gradient= must be a dict from parameter names to slopes, not {gradient!r}")
     slopes: dict[str, float] = {}
     for name, slope in gradient.items():
         if name not in config:

@@ -39,7 +39,7 @@ class Output:
     def of(cls, y: Array, kind: str = "standard") -> Output:
         """The transform that gives y mean 0 and deviation 1 after the cap."""
         y = _tamed(y)
-        middle, spread = (0.0, 1.0) if kind != "bent" else _middle_and_spread(y)
+        middle, spread = (0.0, 1.0) if kind != "bent" else middle_and_spread(y)
         plain = cls(kind, middle, spread, np.inf, 0.0, 1.0)
         g = plain.bend(y)
         cap = _cap(g)
@@ -102,7 +102,7 @@ def _tamed(y: Array) -> Array:
     return np.clip(y, -1e300, 1e300)
 
 
-def _middle_and_spread(g: Array) -> tuple[float, float]:
+def middle_and_spread(g: Array) -> tuple[float, float]:
     """The median, and the larger of the interquartile range and the lower half's range."""
     low, quarter, middle, upper = np.quantile(g, [0.0, 0.25, 0.5, 0.75])
     spread = float(max(upper - quarter, middle - low))
@@ -111,7 +111,7 @@ def _middle_and_spread(g: Array) -> tuple[float, float]:
 
 def _cap(g: Array) -> float:
     """CAP spreads above the median; where most values are equal, the next one above them."""
-    middle, spread = _middle_and_spread(g)
+    middle, spread = middle_and_spread(g)
     if np.quantile(g, 0.75) > g.min():
         return middle + CAP * spread
     above = g[g > middle]

@@ -12,16 +12,15 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .numerics import Array
+from .outputs import middle_and_spread
 from .trial import State, Trial
 from .wording import plural, rounded
 
 if TYPE_CHECKING:
     from .result import Result
     from .study import Study
-
-Array = NDArray[np.float64]
 
 INK, DOTS, BAD = "#1b4f8f", "#9db4d0", "#c0392b"
 SIZE, DPI, FONT = (6.4, 4.2), 200, 12  # 1280 x 840 pixels, with letters that can be read on a phone
@@ -111,10 +110,8 @@ def _window(values: Array, maximize: bool) -> tuple[float, float]:
     if not len(values):
         return -math.inf, math.inf
     signed = np.clip(-values if maximize else values, -1e300, 1e300)
-    low, quarter, middle, upper = np.quantile(signed, [0.0, 0.25, 0.5, 0.75])
-    spread = max(upper - quarter, middle - low)
-    limit = middle + 4.0 * spread if spread > 0 else signed.max()
-    limit = float(min(limit, signed.max()))
+    middle, spread = middle_and_spread(signed)
+    limit = float(min(middle + 4.0 * spread, signed.max()))
     return (-limit, math.inf) if maximize else (-math.inf, limit)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .trial import State
 from .wording import amount, plural, rounded
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ class LiveLine:
 
 
 def line(study: Study, budget: Budget) -> str:
-    """spent 12 s of 40 s | best 0.0312 | trial 17 | expected gain 0.0004"""
-    history = study.history
+    """spent 12 s of 40 s  |  17 trials  |  best 0.0312  |  expected gain 0.0004"""
+    history = study.log
     limits = []
     if budget.cost is not None:
         limits.append(f"spent {amount(history.spent, study.unit)} of {amount(budget.cost, study.unit)}")
@@ -66,7 +67,8 @@ def line(study: Study, budget: Budget) -> str:
         limits.append(f"spent {amount(history.spent, study.unit)}")
     if budget.seconds is not None:
         limits.append(f"{amount(study.seconds, 's')} of {amount(budget.seconds, 's')}")
-    trials = plural(len(history), "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
+    count = len(history) - len(history.having(State.ABANDONED))
+    trials = plural(count, "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
     best = history.best
     gain = history[-1].suggestion.get("gain") if len(history) else None
     parts = [*limits, trials, f"best {rounded(best.value)}" if best else "no result yet"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import html
 import io
+import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .errors import StudyError
 from .history import History
 from .space import Config
 from .termination.verdict import Verdict
@@ -36,25 +38,30 @@ class Result:
     study: Study
     history: History
     stop: Verdict
+    unit: str = "s"
+    optimizer_seconds: float = 0.0
 
-    @cached_property
+    @property
     def best(self) -> Trial:
-        best = self.history.best
-        return best if best is not None else Trial(-1, {}, State.FAILED, error="no trial has finished")
+        """The best trial seen; a StudyError while nothing has succeeded (``history.best`` is None then)."""
+        found = self.history.best
+        if found is None:
+            raise StudyError(f"there is no best trial: {self._nothing()}")
+        return found
+
+    def _nothing(self) -> str:
+        failed = self.history.having(State.FAILED)
+        return "nothing has succeeded yet" + (f"; the last error: {failed[-1].error}" if failed else "")
 
     @cached_property
     def recommended(self) -> Recommendation | None:
-        return self.study.recommend()
+        """The tried config that the model trusts most; None while nothing has succeeded."""
+        return self.study.recommend(self.history)
 
     @property
     def spent(self) -> float:
         """The sum of all trials' costs, in ``unit``."""
         return self.history.spent
-
-    @property
-    def unit(self) -> str:
-        """What costs are counted in."""
-        return self.study.unit
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One JSON-ready dict a trial."""
@@ -68,7 +75,7 @@ class Result:
         writer.writerow(["number", "state", "value", "cost", "seconds", *parameters, "error"])
         for trial in self.history:
             row = [trial.number, str(trial.state), trial.value, trial.cost, trial.seconds]
-            writer.writerow([*row, *(trial.config.get(name) for name in parameters), trial.error])
+            writer.writerow([*row, *(_cell(trial.config, name) for name in parameters), trial.error])
         if path is not None:
             Path(path).write_text(text.getvalue(), encoding="utf-8")
         return text.getvalue()
@@ -80,21 +87,20 @@ class Result:
             f", {counts[state]} {state}" for state in (State.FAILED, State.ABANDONED, State.RUNNING) if counts[state]
         )
         rows = [("trials", trials), ("spent", amount(self.spent, self.unit))]
-        if self.history.best is None:
-            failed = self.history.having(State.FAILED)
-            rows.append(("best", "nothing has succeeded yet" + (f"; the last error: {failed[-1].error}" if failed else "")))
+        best = self.history.best
+        if best is None:
+            rows.append(("best", self._nothing()))
         else:
-            rows.append(("best", f"{rounded(self.best.value)} (trial {self.best.number})"))
-            rows.append(("config", config_text(self.best.config)))
+            rows.append(("best", f"{rounded(best.value)} (trial {best.number})"))
+            rows.append(("config", config_text(best.config)))
             recommended = self.recommended
-            if recommended is not None and recommended.number != self.best.number:
+            if recommended is not None and recommended.number != best.number:
                 rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}"))
         rows.append(("stopped", self.stop.reason))
-        optimizer = self.study.optimizer_seconds
-        if optimizer > 0 and len(self.history):
-            rows.append(("own time", f"{duration(optimizer / len(self.history))} a suggestion"))
-        verb = self.study.direction
-        rows.append(("go on", f"result.study.{verb}(objective, budget=...) with a larger budget"))
+        if self.optimizer_seconds > 0 and len(self.history):
+            rows.append(("own time", f"{duration(self.optimizer_seconds / len(self.history))} a suggestion"))
+        how = "again" if self.stop.kind == "interrupted" else "with a larger budget"
+        rows.append(("go on", f"result.study.{self.study.direction}(objective, budget=...) {how}"))
         return rows
 
     def __str__(self) -> str:
@@ -102,15 +108,17 @@ class Result:
         width = max(len(label) for label, _ in rows)
         return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        best, spent = self.history.best, amount(self.spent, self.unit)
+        value = "nothing yet" if best is None else rounded(best.value)
+        return f"Result(best={value}, trials={len(self.history)}, spent={spent}, stop={self.stop.reason!r})"
 
     def _repr_html_(self) -> str:
         cells = "".join(
             f"<tr><th style='text-align:left'>{html.escape(label)}</th><td style='text-align:left'>{html.escape(text)}</td></tr>"
             for label, text in self.rows()
         )
-        sign = -1.0 if self.history.maximize else 1.0
-        top = sorted(self.history.having(State.DONE), key=lambda trial: sign * (trial.value or 0.0))[:5]
+        top = self.history.ranked()[:5]
         names = list(self.history.space)
         head = "".join(f"<th>{html.escape(name)}</th>" for name in ("trial", "value", "cost", *names))
         body = "".join(
@@ -124,3 +132,9 @@ class Result:
             for trial in top
         )
         return f"<table>{cells}</table><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(config: Config, name: str) -> Any:
+    """A value as a CSV cell: empty where inactive, numbers and texts as they are, anything else as JSON."""
+    value = config.get(name, "")
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from .choice import Choice
 from .errors import ConfigError, SpaceError
-from .parameters import Array, Fidelity, Float, Int, plain
+from .numerics import Array
+from .parameters import Fidelity, Float, Int, plain
 
 Config = dict[str, Any]
 Parameter = Float | Int | Fidelity | Choice

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
@@ -58,6 +60,7 @@ class Trial:
     error: str | None = None
     reports: tuple[Mapping[str, Any], ...] = ()
     suggestion: Mapping[str, Any] = field(default_factory=dict)
+    asked_at: float | None = field(default=None, compare=False)  # seconds since 1970
 
     @property
     def finished(self) -> bool:
@@ -67,18 +70,28 @@ class Trial:
         """The same trial with its results."""
         return replace(self, state=state, **results)
 
+    def detached(self) -> Trial:
+        """A copy that shares nothing: what is done to its dicts does not reach the study."""
+        config, gradient, fidelity, reports, suggestion = copy.deepcopy(
+            (self.config, self.gradient, self.fidelity, self.reports, self.suggestion)
+        )
+        return replace(self, config=config, gradient=gradient, fidelity=fidelity, reports=reports, suggestion=suggestion)
+
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; ``from_dict`` is its inverse."""
-        record = {item.name: getattr(self, item.name) for item in fields(self)}
+        """JSON-ready; ``from_dict`` is its inverse. A fold that is not finite is written as null."""
+        copied = self.detached()
+        record = {item.name: getattr(copied, item.name) for item in fields(self)}
         record["state"] = str(self.state)
-        for name in ("folds", "reports"):
-            record[name] = None if record[name] is None else list(record[name])
+        record["reports"] = list(copied.reports)
+        if self.folds is not None:
+            record["folds"] = [fold if math.isfinite(fold) else None for fold in self.folds]
         return record
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Trial:
         known = {item.name: record[item.name] for item in fields(cls) if item.name in record}
         known["state"] = State(known.get("state", "running"))
-        known["folds"] = None if known.get("folds") is None else tuple(known["folds"])
+        if known.get("folds") is not None:
+            known["folds"] = tuple(math.nan if fold is None else fold for fold in known["folds"])
         known["reports"] = tuple(known.get("reports") or ())
         return cls(**known)

@@ -127,7 +127,7 @@ def test_values_that_are_not_numbers_are_passed_over():
 def test_moves_change_one_discrete_parameter_each():
     space = st.Space(x=st.Float(0, 1), n=st.Int(1, 100), c=st.Choice("a", "b", "c"), epochs=st.Fidelity(1, 9))
     u = space.encode(space.check({"x": 0.3, "n": 50, "c": "b"}))
-    moves = moves_from(u, space)
+    moves = moves_from(u, space, np.random.default_rng(0))
     changed = moves != u
     assert (changed.sum(axis=1) == 1).all()
     assert not changed[:, [0, 3]].any()

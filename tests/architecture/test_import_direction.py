@@ -14,7 +14,7 @@ LAYERS = [
     ["acquisition"],
     ["search"],
     ["termination"],
-    ["evaluate", "progress", "result", "loop", "plot"],
+    ["ledger", "archive", "evaluate", "progress", "result", "loop", "plot"],
     ["study"],
     ["cli", "__main__", "__init__"],
 ]

@@ -55,7 +55,7 @@ def ascend(
 def _search(
     objective: Objective, x: Array, f: Array, pull: Array, step: Array
 ) -> tuple[NDArray[np.bool_], Array, Array, Array]:
-    """Halve each step until it gains enough: who moved, and where everybody stands now."""
+    """Shorten each step until it gains enough: who moved, and where everybody stands now."""
     moved = np.zeros(len(x), dtype=bool)
     new_x, new_f, new_g = x.copy(), f.copy(), np.zeros_like(x)
     waiting, share = np.arange(len(x)), 1.0

@@ -12,7 +12,9 @@ from ..space import Space
 
 SAME = 1e-9  # points nearer than this in every coordinate are one point
 WHOLE = 4096  # finite spaces up to this size are searched whole
+COUNTABLE = 1_000_000  # up to this size a space is enumerated before it is called exhausted
 FEW = 12  # a number with at most this many values is exchanged over all of them
+MANY = 64  # of a choice with more options than this, a random part is tried
 
 
 def quasi_random(count: int, dimensions: int, rng: np.random.Generator) -> Array:
@@ -37,14 +39,16 @@ def neighbours(best: Array, count: int, space: Space, rng: np.random.Generator) 
     return np.clip(np.where(move, U + step, U), 0.0, 1.0)
 
 
-def moves_from(u: Array, space: Space) -> Array:
-    """All points that differ from u in one discrete parameter: every other value if they are few, else near ones."""
+def moves_from(u: Array, space: Space, rng: np.random.Generator) -> Array:
+    """Points that differ from u in one discrete parameter: every other value if they are few, else near or random ones."""
     moves = []
     for j, parameter in enumerate(space.values()):
         if parameter.levels is None or parameter.fidelity:
             continue
         at = int(parameter.index(u[j : j + 1])[0])
-        if isinstance(parameter, Choice) or parameter.levels <= FEW:
+        if isinstance(parameter, Choice) and parameter.levels > MANY:
+            levels = rng.choice(parameter.levels, MANY, replace=False)
+        elif isinstance(parameter, Choice) or parameter.levels <= FEW:
             levels = np.arange(parameter.levels)
         else:
             reach = np.unique(np.geomspace(1, parameter.levels / 4, 5).astype(int))
@@ -66,17 +70,17 @@ def known(U: Array, seen: Array) -> NDArray[np.bool_]:
 
 def unseen(space: Space, seen: Array, rng: np.random.Generator) -> Array:
     """A random point that is not in ``seen``; SpaceExhausted if a finite space has none."""
-    for size in (16, 256, 4096, 65536):
-        U = space.snap(space.at_target(rng.random((size, len(space)))))
+    for draws in (16, 256, 4096, 65536):
+        U = space.snap(space.at_target(rng.random((draws, len(space)))))
         fresh: Array = U[~known(U, seen)]
         if len(fresh):
             return np.asarray(fresh[0])
-    whole = small_grid(space)
-    if whole is not None:
-        left = whole[~known(whole, seen)]
+    size = space.cardinality()
+    if size <= COUNTABLE:
+        left = space.grid()[~known(space.grid(), seen)]
         if len(left):
             return np.asarray(left[rng.integers(len(left))])
-    raise SpaceExhausted(f"no untried configuration is left ({len(seen)} were tried)")
+    raise SpaceExhausted(f"all {size:.0f} configurations of this space have been tried")
 
 
 def small_grid(space: Space) -> Array | None:

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from ..errors import MethodError
-from ..numerics import LOG_2PI, Array, log_h
+from ..numerics import Array, log_h, log_Phi
 from ..surrogate.belief import Belief
 
 Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (features m x p, gradient wanted) -> m, m x p
@@ -43,10 +42,8 @@ def log_expected_improvement(mean: Array, deviation: Array, best: float) -> tupl
 def log_probability_of_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
     """log PI and its derivatives."""
     z = (best - mean) / deviation
-    value = log_ndtr(z)
-    with np.errstate(over="ignore", invalid="ignore"):
-        slope = np.exp(-0.5 * z**2 - 0.5 * LOG_2PI - value)
-    slope = np.where(z < -1e3, -z, slope) / deviation
+    value, slope = log_Phi(z)
+    slope = slope / deviation
     return value, -slope, -z * slope
 
 

@@ -53,7 +53,7 @@ def maximize(
     pool = np.vstack([spread, near])
     values = _finite(surface(encoding.features(pool), False)[0])
     starts = pick_starts(values, len(spread), effort.starts)
-    U, f = climb(surface, encoding, pool[starts], values[starts], effort.rounds)
+    U, f = climb(surface, encoding, pool[starts], values[starts], effort.rounds, rng)
     pool, values = np.vstack([U, pool]), np.concatenate([f, values])
     order = np.argsort(-values, kind="stable")
     fresh = order[~known(pool[order], seen)]
@@ -63,7 +63,9 @@ def maximize(
     return u, float(_finite(surface(encoding.features(u[None, :]), False)[0])[0])
 
 
-def climb(surface: Surface, encoding: Encoding, U: Array, f: Array, rounds: int) -> tuple[Array, Array]:
+def climb(
+    surface: Surface, encoding: Encoding, U: Array, f: Array, rounds: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
     """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone."""
     space = encoding.space
     free = np.array([not parameter.fidelity for parameter in space.values()])
@@ -75,7 +77,7 @@ def climb(surface: Surface, encoding: Encoding, U: Array, f: Array, rounds: int)
     if not discrete.any():
         return U, f
     for _ in range(rounds):
-        U, f, changed = exchange(surface, encoding, U, f)
+        U, f, changed = exchange(surface, encoding, U, f, rng)
         if not changed:
             break
         if continuous.any():
@@ -98,13 +100,15 @@ def _ascent(surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDAr
     return np.where(better[:, None], ends, U), np.where(better, values, f)
 
 
-def exchange(surface: Surface, encoding: Encoding, U: Array, f: Array) -> tuple[Array, Array, bool]:
+def exchange(
+    surface: Surface, encoding: Encoding, U: Array, f: Array, rng: np.random.Generator
+) -> tuple[Array, Array, bool]:
     """For each point, the best change of one discrete parameter, taken while it helps (at most a few times)."""
     space, changed = encoding.space, False
     for _ in range(4):
         moves, owners = [], []
         for row, u in enumerate(U):
-            options = moves_from(u, space)
+            options = moves_from(u, space, rng)
             moves.append(options)
             owners.append(np.full(len(options), row))
         M, owner = space.snap(np.vstack(moves)), np.concatenate(owners)

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr
 
-from ..numerics import LOG_2PI, Array
-from .gp import GP
+from ..numerics import Array, log_Phi
+from .gp import GP, Fit
 from .posterior import Posterior
 
 
@@ -26,10 +25,14 @@ from .posterior import Posterior
 class Viability:
     """A posterior on standardised labels, and the value between "failed" and "finished" on that scale."""
 
-    posterior: Posterior
+    fit: Fit
     threshold: float
 
     failures: int  # the last rows of the posterior's data
+
+    @property
+    def posterior(self) -> Posterior:
+        return self.fit.posterior
 
     def foreseen(self) -> NDArray[np.bool_]:
         """Which failures the other trials would have foretold: those with a place, not those that struck at random.
@@ -42,23 +45,24 @@ class Viability:
 
     def log_chance(self, Z: Array) -> Array:
         mean, variance = self.posterior.mean_and_variance(Z)
-        return np.asarray(log_ndtr((mean - self.threshold) / np.sqrt(variance + self.posterior.noise)))
+        return log_Phi((mean - self.threshold) / np.sqrt(variance + self.posterior.noise))[0]
 
     def log_chance_with_gradient(self, Z: Array) -> tuple[Array, Array]:
         mean, variance, d_mean, d_variance = self.posterior.with_gradients(Z)
         deviation = np.sqrt(variance + self.posterior.noise)
         z = (mean - self.threshold) / deviation
-        value = log_ndtr(z)
-        slope = np.exp(-0.5 * z * z - 0.5 * LOG_2PI - value)  # d log Phi / dz
+        value, slope = log_Phi(z)
         dz = d_mean / deviation[:, None] - (0.5 * z / deviation**2)[:, None] * d_variance
         return value, slope[:, None] * dz
 
 
-def learn_viability(finished: Array, failed: Array, groups: NDArray[np.intp]) -> Viability | None:
+def learn_viability(
+    finished: Array, failed: Array, groups: NDArray[np.intp], *, start: Array | None = None, cold: bool = True
+) -> Viability | None:
     """From the features of finished and failed trials; None while nothing has failed or nothing has finished."""
     if not len(failed) or not len(finished):
         return None
     labels = np.concatenate([np.ones(len(finished)), np.zeros(len(failed))])
     centre, scale = labels.mean(), labels.std()
-    fit = GP().fit(np.vstack([finished, failed]), (labels - centre) / scale, groups)
-    return Viability(fit.posterior, float((0.5 - centre) / scale), len(failed))
+    fit = GP().fit(np.vstack([finished, failed]), (labels - centre) / scale, groups, start=start, cold=cold)
+    return Viability(fit, float((0.5 - centre) / scale), len(failed))

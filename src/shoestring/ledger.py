@@ -1,0 +1,74 @@
+"""A study's book: its trials in order of number, their points, what waits to be asked, and since when the open ones run.
+
+The one place where a study's state lives; everything else is computed from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from .history import History, Observations, observe
+from .numerics import Array
+from .space import Config, Space
+from .trial import State, Trial
+
+
+class Ledger:
+    """Trials are written when they are opened and once more when they are closed."""
+
+    def __init__(self, space: Space) -> None:
+        self.space = space
+        self.trials: list[Trial] = []
+        self.queue: list[tuple[Config, Mapping[str, Any]]] = []
+        self._points: list[Array] = []
+        self._clocks: dict[int, float] = {}  # of trials opened by this process
+
+    def __len__(self) -> int:
+        return len(self.trials)
+
+    def history(self, maximize: bool) -> History:
+        """A view for the optimizer's own use: it shares the records' dicts."""
+        return History(tuple(self.trials), self.space, maximize)
+
+    def observations(self, history: History) -> Observations:
+        """``history`` may be an earlier one: trials are only ever added."""
+        return observe(history, self._points[: len(history)])
+
+    def open(self, config: Config, suggestion: Mapping[str, Any]) -> Trial:
+        fidelity = {name: config[name] for name in self.space.fidelities}
+        trial = Trial(len(self.trials), config, fidelity=fidelity, suggestion=suggestion, asked_at=time.time())
+        self.restore(trial)
+        self._clocks[trial.number] = time.perf_counter()
+        return trial
+
+    def restore(self, trial: Trial) -> None:
+        """A trial that was written before, elsewhere."""
+        self.trials.append(trial)
+        self._points.append(self.space.encode(trial.config))
+
+    def close(self, trial: Trial) -> None:
+        self.trials[trial.number] = trial
+        self._clocks.pop(trial.number, None)
+
+    def undo(self) -> None:
+        """Take back the trial opened last."""
+        self.close(self.trials[-1])
+        self.trials.pop()
+        self._points.pop()
+
+    def seconds_open(self, trial: Trial) -> float | None:
+        """How long ago it was asked: by this process's steady clock, or else by the time of day."""
+        if trial.number in self._clocks:
+            return time.perf_counter() - self._clocks[trial.number]
+        return None if trial.asked_at is None else max(0.0, time.time() - trial.asked_at)
+
+    def orphans(self) -> list[Trial]:
+        """Open trials that this process did not open: nobody is evaluating them."""
+        return [trial for trial in self.trials if trial.state is State.RUNNING and trial.number not in self._clocks]
+
+    def give_back(self, trial: Trial, cost: float | None) -> None:
+        """Abandon an open trial and have its config asked first."""
+        self.close(trial.finish(State.ABANDONED, seconds=self.seconds_open(trial), cost=cost))
+        self.queue.insert(0, (trial.config, trial.suggestion))
