@@ -34,7 +34,7 @@ $(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[sklearn,plots,test]"
 	touch $@
 
-# torch first and alone, so that the CPU build that the peers extra names is the one that botorch finds.
+# torch first and alone, so that botorch finds the version that the peers extra names and brings no other.
 $(VENV)/.bench: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[bench,peers]"

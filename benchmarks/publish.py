@@ -58,7 +58,7 @@ def regret_text(report: dict[str, Any]) -> str:
         lines += ["", f"With BoTorch, on the seeds that it has ({seeds['all']} or more on each problem):", ""]
         lines += rank_table(report, "")
     worse = [case for case in report["worse_than_random"] if case["method"] == "shoestring"]
-    lines += ["", "Shoestring's mean log-regret is above random search's in these cases:" if worse else ""]
+    lines += ["", "Above random search in mean log-regret (with a one-sided Mann-Whitney test):" if worse else ""]
     lines += [f"{w['problem']} after {w['evaluations']} (p = {w['p']:.2f})" for w in worse] or [
         "On no problem, after 20, 40 or 80 evaluations, is Shoestring's mean log-regret above random search's."
     ]

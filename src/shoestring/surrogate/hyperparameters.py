@@ -24,7 +24,7 @@ class Layout:
     warped: bool = False
 
     # Length scales: log-normal around a multiple of sqrt(G), so that a random function stays about as predictable when
-    # parameters are added. The numbers were chosen on the tuning set of benchmarks.regret (see benchmarks/README.md).
+    # parameters are added. The numbers were chosen on the tuning set (`python -m benchmarks.defaults`).
     LENGTH_CENTRE = 0.5
     LENGTH_WIDTH = 1.0
     VARIANCE_WIDTH = 1.0
