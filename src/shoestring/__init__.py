@@ -11,6 +11,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from .acquisition.cost_aware import CEI, EIAlpha, EICool, EIpu
+from .acquisition.gittins import Gittins
 from .acquisition.improvement import EI, LCB, PI, LogEI
 from .budget import Budget
 from .choice import Choice
@@ -18,6 +20,7 @@ from .errors import (
     BudgetError,
     ConfigError,
     MethodError,
+    NothingFits,
     OutcomeError,
     ShoestringError,
     SpaceError,
@@ -29,9 +32,16 @@ from .history import History
 from .outcome import Outcome
 from .parameters import Fidelity, Float, Int
 from .result import Recommendation, Result
+from .search.front import Front, FrontPoint
 from .search.sampling import Random, Sobol
 from .space import Space
 from .study import Study, maximize, minimize
+from .surrogate.cost.auto import AutoCost
+from .surrogate.cost.gp import LogGPCost
+from .surrogate.cost.known import KnownCost
+from .surrogate.cost.linear import LinearCost
+from .surrogate.cost.residual import ResidualGPCost
+from .surrogate.cost.transfer import TransferCost
 from .surrogate.gp import GP
 from .termination.verdict import Verdict
 from .trial import State, Suggestion, Trial
@@ -43,8 +53,10 @@ __all__ = [  # in the order of the data flow
     "Study", "minimize", "maximize", "Budget", "Outcome",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
     "GP", "Random", "Sobol", "EI", "LogEI", "PI", "LCB",
+    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins",
+    "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
-    "StudyError", "TrialError", "SpaceExhausted",
+    "StudyError", "TrialError", "SpaceExhausted", "NothingFits",
     "plot",
 ]  # fmt: skip
 

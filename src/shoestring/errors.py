@@ -8,7 +8,8 @@
     ├── MethodError (ValueError)       a method, model or rule that does not exist or does not fit
     ├── StudyError (ValueError)        a stored study that cannot be read
     ├── TrialError                     a trial that is unknown or already finished
-    └── SpaceExhausted                 every configuration of a finite space has been tried
+    ├── SpaceExhausted                 every configuration of a finite space has been tried
+    └── NothingFits                    no trial is expected to fit into what is left of the budget
 
 Messages say what is wrong, where, and how to mend it.
 """
@@ -50,3 +51,7 @@ class TrialError(ShoestringError):
 
 class SpaceExhausted(ShoestringError):
     """Every configuration of a finite space has been tried."""
+
+
+class NothingFits(ShoestringError):
+    """No trial is expected to fit into what is left of the budget."""

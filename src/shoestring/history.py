@@ -79,6 +79,8 @@ class Observations:
     failed   f x D      points of failed trials
     pending  m x D      points of trials still running
     sign     1, or -1 where the user maximizes: sign * y is in the user's units
+    priced   c x D      points of finished and failed trials with a known cost;   gamma  the logarithms of those costs;
+                        censored  where they are lower bounds;  measured  where they are seconds that nobody gave
     """
 
     U: Array
@@ -86,7 +88,11 @@ class Observations:
     at_target: NDArray[np.bool_]
     failed: Array
     pending: Array
-    sign: float = 1.0
+    sign: float
+    priced: Array
+    gamma: Array
+    censored: NDArray[np.bool_]
+    measured: NDArray[np.bool_]
 
     @property
     def seen(self) -> Array:
@@ -106,7 +112,9 @@ def observe(history: History, points: Sequence[Array]) -> Observations:
     done, sign = states == State.DONE, -1.0 if history.maximize else 1.0
     y = sign * np.array([trial.value for trial in history if trial.state is State.DONE], dtype=float)
     U_done = U[done]
+    priced = np.array([trial.state in (State.DONE, State.FAILED) and (trial.cost or 0.0) > 0.0 for trial in history], dtype=bool)
     goal = history.space.at_target(U_done)
+    paid = [trial for trial, known in zip(history, priced, strict=True) if known]
     return Observations(
         U=U_done,
         y=y,
@@ -114,4 +122,8 @@ def observe(history: History, points: Sequence[Array]) -> Observations:
         failed=U[states == State.FAILED],
         pending=U[states == State.RUNNING],
         sign=sign,
+        priced=U[priced],
+        gamma=np.log([float(trial.cost or 0.0) for trial in paid]),
+        censored=np.array([trial.censored for trial in paid], dtype=bool),
+        measured=np.array([trial.cost == trial.seconds for trial in paid], dtype=bool),
     )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from .budget import Budget
-from .errors import BudgetError, SpaceExhausted
+from .errors import BudgetError, NothingFits, SpaceExhausted
 from .evaluate import LiveTrial, Objective, evaluate
 from .progress import progress_for
 from .result import Result
@@ -32,7 +32,7 @@ def run(
     """Evaluate trials until the budget is used up, a rule says stop, the space is exhausted, or somebody interrupts."""
     callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
     settle_unit(study, budget)
-    study.halted = None
+    study.halted, study.budget = None, budget
     for trial in reversed(study.ledger.orphans()):  # left open by a process that is gone
         study.give_back(trial.number)
     number = -1
@@ -44,6 +44,9 @@ def run(
                     trial = study.ask()
                 except SpaceExhausted as end:
                     verdict = Verdict(True, str(end), kind="exhausted")
+                    break
+                except NothingFits as end:
+                    verdict = Verdict(True, str(end), kind="budget")
                     break
                 number = trial.number
                 shown.update(study, budget)
@@ -58,7 +61,7 @@ def run(
             raise
         kept = f"; trial {number} will be asked again" if again else ""
         verdict = Verdict(True, f"interrupted{kept}", kind="interrupted")
-    return Result(study, study.history, verdict, study.unit, study.optimizer_seconds)
+    return Result(study, study.history, verdict, study.unit, study.optimizer_seconds, budget)
 
 
 def settle_unit(study: Study, budget: Budget) -> None:

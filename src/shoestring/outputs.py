@@ -72,6 +72,12 @@ class Output:
         x = np.where(g < 0.0, 1.0 - np.sqrt(1.0 - 2.0 * np.minimum(g, 0.0)), np.expm1(np.clip(g, 0.0, 600.0)))
         return self.middle + self.spread * x
 
+    def slope(self, t: float) -> float:
+        """dt/dy at a modelled value: how many model units one unit of the user's is there."""
+        step = 1e-4
+        up, down = self.inverse(np.array([t + step, t - step]))
+        return 2.0 * step / max(float(up - down), 1e-300)
+
     def log_jacobian(self, y: Array) -> float:
         """sum log dt/dy: what makes the evidence of two transforms comparable."""
         cap = self.inverse(np.array((self.cap - self.centre) / self.scale))

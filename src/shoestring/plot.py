@@ -62,6 +62,49 @@ def convergence(study: Result | Study, path: str | PathLike[str] | None = None, 
     return _finished(ax, path, legend="lower right" if history.maximize else "upper right")
 
 
+def pareto(study: Study, path: str | PathLike[str] | None = None, ax: Any = None) -> Any:
+    """The EI-cost front at the present step, and where each method would land on it."""
+    front = study.pareto_front()
+    ax = _axes(path, ax)
+    cost, ei = np.array([(point.cost, point.ei) for point in front.points]).T
+    ax.step(cost, ei, where="post", color=DOTS, linewidth=1.6, zorder=1)
+    ax.plot(cost, ei, "o", color=DOTS, markersize=4, label="front", zorder=2)
+    for number, (name, point) in enumerate(front.landings.items()):
+        marker = "sDv^<>PX*"[number % 9]
+        label = f"{name}, alpha {rounded(front.alphas[name], 2)}"
+        ax.plot([point.cost], [point.ei], marker, color=f"C{number % 10}", markersize=8, label=label, zorder=3)
+    if cost.max() > WIDE / 5 * cost.min():
+        ax.set_xscale("log")
+    ax.set_xlabel(f"expected cost ({front.unit})", fontsize=FONT)
+    ax.set_ylabel("expected improvement", fontsize=FONT)
+    ax.set_title(f"EI-cost front after {plural(len(study.log), 'trial')}", fontsize=FONT + 1, loc="left")
+    return _finished(ax, path, legend="lower right", size=FONT - 4)
+
+
+def costs(study: Result | Study, path: str | PathLike[str] | None = None, ax: Any = None) -> Any:
+    """How well costs were foretold: expected against actual cost of every trial whose cost was predicted when it was asked."""
+    pairs = [
+        (float(trial.suggestion["cost"]), trial.cost)
+        for trial in study.history
+        if trial.cost and trial.suggestion.get("cost") and trial.state is not State.ABANDONED
+    ]
+    ax = _axes(path, ax)
+    if pairs:
+        expected, actual = np.array(pairs).T
+        ends = np.array([min(expected.min(), actual.min()), max(expected.max(), actual.max())])
+        ax.plot(ends, ends, color="#777777", linestyle="--", linewidth=1.2, label="as expected", zorder=1)
+        ax.plot(expected, actual, "o", color=INK, alpha=0.7, markersize=5, label="trial", zorder=2)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        error = float(np.sqrt(np.mean(np.log(actual / expected) ** 2)))
+        ax.set_title(f"typically off by a factor of {np.exp(error):.2f}", fontsize=FONT + 1, loc="left")
+    else:
+        ax.set_title("no cost was predicted yet", fontsize=FONT + 1, loc="left")
+    ax.set_xlabel(f"expected cost ({study.unit})", fontsize=FONT)
+    ax.set_ylabel(f"actual cost ({study.unit})", fontsize=FONT)
+    return _finished(ax, path, legend="upper left")
+
+
 # -- shared by all plots -------------------------------------------------------------------------------------------------
 
 
@@ -87,7 +130,7 @@ def _axes(path: str | PathLike[str] | None, ax: Any) -> Any:
     return pyplot.subplots(figsize=SIZE, layout="constrained")[1]
 
 
-def _finished(ax: Any, path: str | PathLike[str] | None, legend: str) -> Any:
+def _finished(ax: Any, path: str | PathLike[str] | None, legend: str, size: int = FONT - 1) -> Any:
     """The looks that all plots share; saved if there is a path."""
     ax.tick_params(labelsize=FONT - 1)
     ax.grid(True, color="#e6e6e6", linewidth=0.8)
@@ -95,7 +138,7 @@ def _finished(ax: Any, path: str | PathLike[str] | None, legend: str) -> Any:
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     if ax.get_legend_handles_labels()[0]:
-        ax.legend(loc=legend, frameon=True, framealpha=0.85, edgecolor="none", fontsize=FONT - 1)
+        ax.legend(loc=legend, frameon=True, framealpha=0.85, edgecolor="none", fontsize=size)
     if path is not None:
         ax.figure.savefig(path)
     return ax

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .budget import Budget
 from .errors import StudyError
 from .history import History
 from .space import Config
@@ -40,6 +41,7 @@ class Result:
     stop: Verdict
     unit: str = "s"
     optimizer_seconds: float = 0.0
+    budget: Budget | None = None
 
     @property
     def best(self) -> Trial:
@@ -86,7 +88,7 @@ class Result:
         trials = str(len(self.history)) + "".join(
             f", {counts[state]} {state}" for state in (State.FAILED, State.ABANDONED, State.RUNNING) if counts[state]
         )
-        rows = [("trials", trials), ("spent", amount(self.spent, self.unit))]
+        rows = [("trials", trials), ("spent", self._spent())]
         best = self.history.best
         if best is None:
             rows.append(("best", self._nothing()))
@@ -102,6 +104,15 @@ class Result:
         how = "again" if self.stop.kind == "interrupted" else "with a larger budget"
         rows.append(("go on", f"result.study.{self.study.direction}(objective, budget=...) {how}"))
         return rows
+
+    def _spent(self) -> str:
+        """What was spent, and of a budget in cost what is left or was spent too much."""
+        limit = self.budget.cost if self.budget is not None else None
+        if limit is None:
+            return amount(self.spent, self.unit)
+        over = self.spent - limit
+        rest = f"{amount(over, self.unit)} over" if over > 0 else f"{amount(-over, self.unit)} left"
+        return f"{amount(self.spent, self.unit)} of {amount(limit, self.unit)}, {rest}"
 
     def __str__(self) -> str:
         rows = self.rows()

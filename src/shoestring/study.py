@@ -25,10 +25,13 @@ from .loop import Callback, run
 from .outcome import Outcome, conclude, is_cost
 from .parameters import plain
 from .result import Recommendation, Result
-from .search.choose import choose_method
+from .search.choose import choose_cost_model, choose_method
+from .search.front import Front, pareto_front
 from .search.method import Situation
 from .search.recommend import recommend
 from .space import Space
+from .surrogate.belief import Spending
+from .surrogate.cost.base import CostModel
 from .surrogate.gp import GP
 from .termination.verdict import Rule, Verdict
 from .trial import State, Trial
@@ -43,6 +46,8 @@ class Study:
     method     "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...)
     stop       "auto" or None (the budget alone), or a rule with ``check(history, space) -> Verdict``
     model      st.GP(...): the surrogate of the objective
+    cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
+    budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
     initial    trials of the space-filling start
     unit       of the trials' costs
     """
@@ -57,6 +62,8 @@ class Study:
         name: str = "study",
         unit: str = "s",
         model: GP | None = None,
+        cost_model: CostModel | Literal["auto"] = "auto",
+        budget: str | int | Budget | None = None,
         initial: int = INITIAL,
         direction: Literal["minimize", "maximize"] = "minimize",
     ) -> None:
@@ -80,6 +87,10 @@ class Study:
         self.initial = int(initial)
         self.seconds = 0.0  # spent inside minimize
         self.optimizer_seconds = 0.0  # spent on suggestions
+        self.cost_model = choose_cost_model(cost_model)
+        self.budget = None if budget is None else read_budget(budget)
+        if self.budget is not None and self.budget.unit is not None:
+            self.unit = self.budget.unit
         self.halted: str | None = None
         self.ledger = Ledger(space)
         self._encoding = Encoding(space)
@@ -116,6 +127,11 @@ class Study:
             trial = history.having(State.DONE)[found[0]]
             return Recommendation(trial.detached().config, found[1], trial.number)
 
+    def pareto_front(self) -> Front:
+        """The EI-cost front at the present step, where each method would land on it, and the alpha of each landing."""
+        with self._lock:
+            return pareto_front(self._situation(self.log))
+
     # -- ask and tell ------------------------------------------------------------------------------------------------
 
     def ask(self) -> Trial:
@@ -142,8 +158,11 @@ class Study:
         folds: Sequence[float] | None = None,
         gradient: Mapping[str, float] | None = None,
         error: str | None = None,
+        censored: bool = False,
     ) -> Trial:
         """Record what came of a trial: a value (or the folds it is the mean of), or an error.
+
+        ``censored=True``: the evaluation was cut off, so the cost is a lower bound.
 
         A NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost. Bad input
         raises OutcomeError and leaves the trial open; telling the same result twice changes nothing.
@@ -153,7 +172,7 @@ class Study:
             told = value if isinstance(value, Outcome) else Outcome(value)
             given: dict[str, Any] = {"cost": cost, "folds": folds, "gradient": gradient}
             told = replace(told, **{name: item for name, item in given.items() if item is not None})
-            return self._close(opened, told, error, self.ledger.seconds_open(opened)).detached()
+            return self._close(replace(opened, censored=censored), told, error, self.ledger.seconds_open(opened)).detached()
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Have a config asked next (after those enqueued before it)."""
@@ -167,6 +186,7 @@ class Study:
             try:
                 told = value if isinstance(value, Outcome) else Outcome(value)
                 error = results.pop("error", None)
+                opened = replace(opened, censored=results.pop("censored", False))
                 return self._close(opened, replace(told, **results), error, None).detached()
             except Exception:
                 self.ledger.undo()
@@ -213,8 +233,22 @@ class Study:
     def _situation(self, history: History) -> Situation:
         known = next((trial.suggestion["model"] for trial in reversed(history.trials) if "model" in trial.suggestion), None)
         index = len(history) - len(history.having(State.ABANDONED))  # so that an interrupted trial shifts nothing
-        seen = self.ledger.observations(history)
-        return Situation(self.space, self._encoding, seen, index, self.seed, self.model, self.initial, known)
+        return Situation(
+            self.space, self._encoding, self.ledger.observations(history), index, self.seed, self.model, self.initial, known,
+            self.cost_model, self._spending(history), self.unit,
+        )
+
+    def _spending(self, history: History) -> Spending | None:
+        if self.budget is None:
+            return None
+        start = history[: self.initial]
+        if self.budget.cost is not None:
+            return Spending(self.budget.cost, history.spent, sum(trial.cost or 0.0 for trial in start))
+        if self.budget.trials is not None:
+            count = len(history) - len(history.having(State.ABANDONED))
+            return Spending(self.budget.trials, count, min(self.initial, count), in_cost=False)
+        assert self.budget.seconds is not None
+        return Spending(self.budget.seconds, self.seconds, sum(trial.seconds or 0.0 for trial in start), in_cost=False)
 
     def _find(self, trial: Trial | int) -> Trial:
         number = trial.number if isinstance(trial, Trial) else plain(trial)

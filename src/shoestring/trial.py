@@ -29,6 +29,8 @@ class Suggestion:
     why          the choice in words
     predicted    the model's mean at the config, in the user's units
     gain         the expected improvement on the best value, in the user's units
+    cost         the expected cost
+    front        a few points of the EI-cost front at that moment, the choice, and the alpha that it amounts to
     model        what the next fit starts from: hyperparameters, how values are modelled, the number of trials then
     """
 
@@ -37,6 +39,8 @@ class Suggestion:
     why: str
     predicted: float | None = None
     gain: float | None = None
+    cost: float | None = None
+    front: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -60,6 +64,7 @@ class Trial:
     error: str | None = None
     reports: tuple[Mapping[str, Any], ...] = ()
     suggestion: Mapping[str, Any] = field(default_factory=dict)
+    censored: bool = False  # the cost is a lower bound: the evaluation was cut off
     asked_at: float | None = field(default=None, compare=False)  # seconds since 1970
 
     @property

@@ -21,7 +21,7 @@ from ..errors import MethodError
 from ..numerics import Array, log_h, log_Phi
 from ..surrogate.belief import Belief
 
-Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (features m x p, gradient wanted) -> m, m x p
+Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (points m x D, gradient wanted) -> m, m x D
 Score = Callable[[Array, Array], tuple[Array, Array, Array]]  # (mean, deviation) -> value, d/d mean, d/d deviation
 
 
@@ -53,10 +53,11 @@ def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tup
 
 
 def surface(belief: Belief, score: Score) -> Surface:
-    """A score of mean and deviation as a surface over features, log P(does not fail) added where trials have failed."""
-    posterior, viability = belief.objective, belief.viability
+    """A score of mean and deviation as a surface over points, log P(does not fail) added where trials have failed."""
+    posterior, viability, encoding = belief.objective, belief.viability, belief.encoding
 
-    def value(Z: Array, gradient: bool) -> tuple[Array, Array | None]:
+    def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+        Z = encoding.features(U)
         if not gradient:
             mean, variance = posterior.mean_and_variance(Z)
             total = score(mean, np.sqrt(variance))[0]
@@ -68,7 +69,7 @@ def surface(belief: Belief, score: Score) -> Surface:
         if viability is not None:
             chance, d_chance = viability.log_chance_with_gradient(Z)
             total, slope = total + chance, slope + d_chance
-        return total, slope
+        return total, encoding.pull_back(U, slope)
 
     return value
 

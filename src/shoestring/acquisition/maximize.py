@@ -6,7 +6,9 @@ numbers and exchange moves try the other values of everything discrete, by turns
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,38 +31,64 @@ class Effort:
     rounds: int = 3  # of exchange and ascent
 
 
-@single_threaded
-def maximize(
-    surface: Surface, encoding: Encoding, rng: np.random.Generator, *, seen: Array, best: Array, effort: Effort | None = None
-) -> tuple[Array, float]:
-    """The point (at the target fidelity) with the highest value that is not in ``seen``; ``best``: good points to look around.
+@dataclass(frozen=True)
+class Peak:
+    """The best unseen point, its value, and everything that was looked at on the way (unseen points of finite spaces)."""
 
-    Raises SpaceExhausted when a finite space has no other point.
-    """
-    effort = effort or Effort()
-    space = encoding.space
-    whole = small_grid(space)
-    if whole is not None:
-        left = whole[~known(whole, seen)]
-        if not len(left):
-            raise SpaceExhausted(f"all {len(whole)} configurations of this space have been tried")
-        values = _finite(surface(encoding.features(left), False)[0])
-        top = int(np.argmax(values))
-        return left[top], float(values[top])
+    u: Array
+    value: float
+    U: Array
+    values: Array
 
-    spread = space.snap(space.at_target(quasi_random(effort.spread, len(space), rng)))
-    near = space.snap(space.at_target(neighbours(best, effort.near, space, rng)))
-    pool = np.vstack([spread, near])
-    values = _finite(surface(encoding.features(pool), False)[0])
-    starts = pick_starts(values, len(spread), effort.starts)
-    U, f = climb(surface, encoding, pool[starts], values[starts], effort.rounds, rng)
-    pool, values = np.vstack([U, pool]), np.concatenate([f, values])
-    order = np.argsort(-values, kind="stable")
-    fresh = order[~known(pool[order], seen)]
-    if len(fresh):
-        return pool[fresh[0]], float(values[fresh[0]])
-    u = unseen(space, seen, rng)
-    return u, float(_finite(surface(encoding.features(u[None, :]), False)[0])[0])
+
+@dataclass(frozen=True)
+class Chosen:
+    """A point, and what the acquisition wants to know of this choice at the next one (JSON-ready)."""
+
+    u: Array
+    remember: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Seeker:
+    """Where to look: a space, randomness, what was seen before, and good points to look around."""
+
+    encoding: Encoding
+    rng: np.random.Generator
+    seen: Array
+    best: Array
+    effort: Effort = Effort()
+
+    @single_threaded
+    def highest(self, surface: Surface) -> Peak:
+        """The point (at the target fidelity) with the highest value that was not seen.
+
+        Raises SpaceExhausted when a finite space has no other point.
+        """
+        space = self.encoding.space
+        whole = small_grid(space)
+        if whole is not None:
+            left = whole[~known(whole, self.seen)]
+            if not len(left):
+                raise SpaceExhausted(f"all {len(whole)} configurations of this space have been tried")
+            values = _finite(surface(left, False)[0])
+            top = int(np.argmax(values))
+            return Peak(left[top], float(values[top]), left, values)
+
+        spread = space.snap(space.at_target(quasi_random(self.effort.spread, len(space), self.rng)))
+        near = space.snap(space.at_target(neighbours(self.best, self.effort.near, space, self.rng)))
+        pool = np.vstack([spread, near])
+        values = _finite(surface(pool, False)[0])
+        starts = pick_starts(values, len(spread), self.effort.starts)
+        U, f = climb(surface, self.encoding, pool[starts], values[starts], self.effort.rounds, self.rng)
+        pool, values = np.vstack([U, pool]), np.concatenate([f, values])
+        order = np.argsort(-values, kind="stable")
+        fresh = order[~known(pool[order], self.seen)]
+        if len(fresh):
+            return Peak(pool[fresh[0]], float(values[fresh[0]]), pool[fresh], values[fresh])
+        u = unseen(space, self.seen, self.rng)
+        value = _finite(surface(u[None, :], False)[0])
+        return Peak(u, float(value[0]), u[None, :], value)
 
 
 def climb(
@@ -76,6 +104,8 @@ def climb(
         U, f = _ascent(surface, encoding, U, f, numbers)
     if not discrete.any():
         return U, f
+    if continuous.any() and (numbers & discrete).any():  # whole numbers that had to be rounded may have spoilt the ascent
+        U, f = _ascent(surface, encoding, U, f, continuous)
     for _ in range(rounds):
         U, f, changed = exchange(surface, encoding, U, f, rng)
         if not changed:
@@ -89,13 +119,13 @@ def _ascent(surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDAr
     """Ascent, then snapped to valid points; a start whose end is no better after snapping stays where it was."""
 
     def objective(points: Array) -> tuple[Array, Array]:
-        value, gradient = surface(encoding.features(points), True)
+        value, gradient = surface(points, True)
         assert gradient is not None
-        return _finite(value), encoding.pull_back(points, gradient)
+        return _finite(value), gradient
 
     ends, _ = ascend(objective, U, free)
     ends = encoding.space.snap(ends)
-    values = _finite(surface(encoding.features(ends), False)[0])
+    values = _finite(surface(ends, False)[0])
     better = values > f
     return np.where(better[:, None], ends, U), np.where(better, values, f)
 
@@ -112,7 +142,7 @@ def exchange(
             moves.append(options)
             owners.append(np.full(len(options), row))
         M, owner = space.snap(np.vstack(moves)), np.concatenate(owners)
-        values = _finite(surface(encoding.features(M), False)[0])
+        values = _finite(surface(M, False)[0])
         improved = False
         for row in range(len(U)):
             mine = np.flatnonzero(owner == row)

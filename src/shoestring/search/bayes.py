@@ -1,45 +1,109 @@
-"""Bayesian optimization: form a belief, maximize an acquisition under it."""
+"""Bayesian optimization: form a belief, maximize an acquisition under it, within what is left to spend."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ..acquisition.improvement import Acquisition
-from ..acquisition.maximize import maximize
-from ..surrogate.belief import form_belief
+from ..acquisition.constrained import maximize_where
+from ..acquisition.cost_aware import negative_log_cost
+from ..acquisition.improvement import Acquisition, Surface
+from ..acquisition.maximize import Chosen, Seeker
+from ..errors import NothingFits
+from ..numerics import Array
+from ..surrogate.belief import Belief
+from ..surrogate.cost.base import expected_log_cost
 from ..trial import Suggestion
+from ..wording import amount
+from .front import short_front
+from .look import believe, seeker_for
 from .method import Situation
-from .sampling import space_filling
-
-AROUND = 5  # best trials whose neighbourhood is searched
+from .start import start_point
 
 
 @dataclass(frozen=True)
 class Bayes:
-    """An acquisition made into a search method: a space-filling start, then the acquisition's maximum each time."""
+    """An acquisition made into a search method: a space-filling start, then the acquisition's choice each time."""
 
     acquisition: Acquisition
 
     def suggest(self, situation: Situation) -> Suggestion:
-        seen, encoding = situation.seen, situation.encoding
-        name = type(self.acquisition).__name__
+        seen, name = situation.seen, type(self.acquisition).__name__
         started = len(seen.y) + len(seen.pending)
         if started < situation.initial or not len(seen.y):
-            start = f"space-filling start, {started + 1} of {situation.initial}"
-            why = start if started < situation.initial else "nothing has succeeded yet"
-            return Suggestion(situation.space.decode(space_filling(situation)), by=name, why=why)
-        rng = situation.rng
-        belief = form_belief(seen, encoding, situation.model, situation.known)
-        best = seen.U[seen.order[:AROUND]]
-        u, _ = maximize(self.acquisition.on(belief, rng), encoding, rng, seen=seen.seen, best=best)
-        mean, variance = belief.objective.mean_and_variance(encoding.features(u[None, :]))
+            return self._start(situation, started)
+        belief = believe(situation, costs=self._counts_cost(situation))
+        seeker = seeker_for(situation)
+        chosen = choose(self.acquisition, belief, seeker)
+        u = within_budget(chosen.u, self.acquisition.on(belief, seeker.rng), belief, seeker, situation)
         return Suggestion(
             situation.space.decode(u),
             by=name,
             why=f"highest {name} under a model of {len(seen.y)} trials",
-            predicted=seen.sign * float(belief.output.inverse(mean)[0]),
-            gain=belief.output.gain(float(mean[0]), float(np.sqrt(variance[0])), belief.incumbent),
-            model=belief.knowledge(len(seen.y)),
+            **expectations(u, belief, situation),
+            model=belief.knowledge(len(seen.y)) | dict(chosen.remember),
+            front=short_front(belief, seeker, u) if belief.cost is not None else None,
         )
+
+    def _start(self, situation: Situation, started: int) -> Suggestion:
+        why = f"space-filling start, {started + 1} of {situation.initial}"
+        if started >= situation.initial:
+            why, started = "nothing has succeeded yet", situation.initial - 1
+        u, remark = start_point(situation, started, getattr(self.acquisition, "uses_cost", False))
+        return Suggestion(situation.space.decode(u), by=type(self.acquisition).__name__, why=why + remark)
+
+    def _counts_cost(self, situation: Situation) -> bool:
+        """Whether the acquisition weighs cost, or the budget is in cost."""
+        spending = situation.spending
+        return getattr(self.acquisition, "uses_cost", False) or (spending is not None and spending.in_cost)
+
+
+def choose(acquisition: Acquisition, belief: Belief, seeker: Seeker) -> Chosen:
+    """By the acquisition's own way of choosing, if it has one, or where its surface is highest."""
+    own = getattr(acquisition, "choose", None)
+    if own is not None:
+        return own(belief, seeker)  # type: ignore[no-any-return]
+    return Chosen(seeker.highest(acquisition.on(belief, seeker.rng)).u)
+
+
+def within_budget(u: Array, surface: Surface, belief: Belief, seeker: Seeker, situation: Situation) -> Array:
+    """u, or if its expected cost does not fit into what is left, the best point that does.
+
+    Raises NothingFits when there is none.
+    """
+    spending, cost = situation.spending, belief.cost
+    if spending is None or not spending.in_cost or cost is None:
+        return u
+    pending = situation.seen.pending
+    reserved = float(np.exp(expected_log_cost(cost, pending)).sum()) if len(pending) else 0.0
+    left = spending.left - reserved
+    if left > 0.0 and float(expected_log_cost(cost, u[None, :])[0]) <= math.log(left):
+        return u
+    cheapness = negative_log_cost(belief)
+    pool = seeker.highest(cheapness).U
+    bound = -math.log(left) if left > 0.0 else math.inf
+    fitting = maximize_where(surface, cheapness, bound, pool, seeker.encoding, seeker.rng, seeker.seen)
+    if fitting is None:
+        least = float(np.exp(expected_log_cost(cost, pool)).min())
+        raise NothingFits(
+            f"{amount(max(left, 0.0), situation.unit)} of the budget are left, and the cheapest trial is expected to cost "
+            f"{amount(least, situation.unit)}"
+        )
+    return fitting
+
+
+def expectations(u: Array, belief: Belief, situation: Situation) -> dict[str, Any]:
+    """What the model expects of a point, in the user's units."""
+    mean, variance = belief.objective.mean_and_variance(situation.encoding.features(u[None, :]))
+    expected = {
+        "predicted": situation.seen.sign * float(belief.output.inverse(mean)[0]),
+        "gain": belief.output.gain(float(mean[0]), float(np.sqrt(variance[0])), belief.incumbent),
+    }
+    if belief.cost is not None:
+        expected["cost"] = float(np.exp(expected_log_cost(belief.cost, u[None, :])[0]))
+    return expected
+
+

@@ -11,6 +11,8 @@ import numpy as np
 from ..encoding import Encoding
 from ..history import Observations
 from ..space import Space
+from ..surrogate.belief import Spending
+from ..surrogate.cost.base import CostModel
 from ..surrogate.gp import GP
 from ..trial import Suggestion
 
@@ -21,6 +23,7 @@ class Situation:
 
     known      what the last model-based suggestion left behind (``Suggestion.model``)
     initial    how many trials the space-filling start has
+    spending   the budget and what is gone of it, None without a budget
     """
 
     space: Space
@@ -30,7 +33,10 @@ class Situation:
     seed: int
     model: GP
     initial: int
-    known: Mapping[str, Any] | None = None
+    known: Mapping[str, Any] | None
+    cost_model: CostModel
+    spending: Spending | None = None
+    unit: str = "s"
 
     @property
     def rng(self) -> np.random.Generator:

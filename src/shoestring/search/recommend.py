@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..surrogate.belief import form_belief
+from .look import believe
 from .method import Situation
 
 
@@ -16,7 +16,7 @@ def recommend(situation: Situation) -> tuple[int, float] | None:
     seen, encoding = situation.seen, situation.encoding
     if not len(seen.y):
         return None
-    belief = form_belief(seen, encoding, situation.model, situation.known)
+    belief = believe(situation, costs=False)
     pool = np.flatnonzero(seen.at_target) if seen.at_target.any() else np.arange(len(seen.y))
     means = belief.fit.posterior.mean_at(encoding.features(seen.U[pool]))
     top = int(np.argmin(means))

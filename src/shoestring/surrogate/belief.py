@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ from ..encoding import Encoding
 from ..history import Observations
 from ..numerics import Array, cholesky, single_threaded
 from ..outputs import KINDS, Output
+from .cost.base import CostModel, CostObservations, CostPosterior
+from .cost.censored import fit_costs
 from .gp import GP, SAMPLE, Fit, sample_by_rank
 from .posterior import Posterior
 from .viability import Viability, learn_viability
@@ -25,12 +27,35 @@ AVERAGE = 0.0  # of standardised values: what a failure that could be foreseen c
 
 
 @dataclass(frozen=True)
+class Spending:
+    """A budget (in cost, or in trials where cost has no limit), what is spent and reserved, and what the start cost."""
+
+    total: float
+    spent: float
+    initial: float
+    in_cost: bool = True
+
+    @property
+    def left(self) -> float:
+        return self.total - self.spent
+
+    @property
+    def left_share(self) -> float:
+        """(tau - tau_k) / (tau - tau_init), kept in [0, 1]."""
+        room = self.total - self.initial
+        return min(max(self.left / room, 0.0), 1.0) if room > 0.0 else 0.0
+
+
+@dataclass(frozen=True)
 class Belief:
     """The objective's posterior (pending trials included), the value to beat, and where evaluations fail.
 
     incumbent   the lowest posterior mean at an evaluated point of the target fidelity, in the model's units
     fit         the objective's fit before pending trials were added
     viability   where evaluations fail, None while nothing has failed
+    cost        what evaluations cost, None when it is not wanted or nothing is known
+    spending    the budget and what is gone of it, None without a budget
+    remembered  what the last suggestion left behind
     """
 
     encoding: Encoding
@@ -39,6 +64,10 @@ class Belief:
     output: Output
     fit: Fit
     viability: Viability | None
+    cost: CostPosterior | None = None
+    typical_log_cost: float = 0.0
+    spending: Spending | None = None
+    remembered: Mapping[str, Any] = field(default_factory=dict)
 
     def knowledge(self, trials: int) -> dict[str, Any]:
         """What the next fit starts from, JSON-ready."""
@@ -50,8 +79,18 @@ class Belief:
 
 
 @single_threaded
-def form_belief(seen: Observations, encoding: Encoding, model: GP, last: Mapping[str, Any] | None) -> Belief:
-    """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion."""
+def form_belief(
+    seen: Observations,
+    encoding: Encoding,
+    model: GP,
+    last: Mapping[str, Any] | None,
+    cost_model: CostModel | None = None,
+    spending: Spending | None = None,
+) -> Belief:
+    """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion.
+
+    Costs are modelled when a cost model is given and costs are known.
+    """
     Z, n = encoding.features(seen.U), len(seen.y)
     last = last or {}
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
@@ -68,7 +107,17 @@ def form_belief(seen: Observations, encoding: Encoding, model: GP, last: Mapping
         objective = objective.condition(failed[foreseen], np.maximum(objective.mean_at(failed[foreseen]), AVERAGE))
     if len(seen.pending):
         objective = with_pending(objective, encoding.features(seen.pending))
-    return Belief(encoding, objective, incumbent, output, fit, viability)
+    cost = believed_cost(seen, encoding, cost_model)
+    typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
+    return Belief(encoding, objective, incumbent, output, fit, viability, cost, typical, spending, last)
+
+
+def believed_cost(seen: Observations, encoding: Encoding, model: CostModel | None) -> CostPosterior | None:
+    """The cost model fitted to what was paid so far; some models need no data."""
+    if model is None:
+        return None
+    costs = CostObservations(seen.priced, seen.gamma, seen.censored)
+    return fit_costs(model, costs, encoding) if len(costs) or getattr(model, "needs_no_data", False) else None
 
 
 def with_pending(objective: Posterior, waiting: Array) -> Posterior:

@@ -38,7 +38,10 @@ class CostObservations:
 class CostPosterior(Protocol):
     """Log cost as believed after the data; frozen."""
 
-    name: str  # for people: "linear in max_depth, rounds"
+    @property
+    def name(self) -> str:
+        """For people: "linear in max_depth, rounds"."""
+        ...
 
     def log_cost(self, U: Array) -> tuple[Array, Array]:
         """Mean and variance of log cost (of a new evaluation, noise included) at points."""

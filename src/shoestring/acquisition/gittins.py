@@ -1,0 +1,118 @@
+"""The Gittins index of Pandora's box: what value would make one indifferent to paying for an evaluation?
+
+Source: Xie, Astudillo, Frazier, Scully, Terenin, "Cost-aware Bayesian optimization via the Pandora's box Gittins index"
+(NeurIPS 2024). For each x the index g(x) solves
+
+    EI(x; g) = E[max(g - f(x), 0)] = price c(x)
+
+and the x with the smallest index is evaluated. With EI = s h(z), z = (g - mu) / s, this is log h(z) = log(price c / s): one
+equation in one unknown, solved for z by Newton's method (log h is increasing and concave, so that from the left every step
+stays on the left). Its slope follows by differentiating both sides:
+
+    dg = dmu - (phi / Phi) ds + (s h / Phi) dlog c
+
+A chance P that the evaluation succeeds makes it cost 1 / P as much.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import MethodError
+from ..numerics import Array, log_h, log_Phi
+from ..surrogate.belief import Belief
+from ..surrogate.cost.base import expected_log_cost, expected_log_cost_with_gradient
+from .improvement import Surface
+from .maximize import Chosen, Seeker
+
+FIRST_PRICE = 0.1  # without a price: of a typical evaluation, in standard deviations of the values seen
+HALVED = 0.5
+
+
+def solve_log_h(level: Array) -> Array:
+    """The z with log h(z) = level."""
+    level = np.clip(level, -1e6, 600.0)
+    z = np.where(level > 0.0, np.exp(level), -np.sqrt(2.0 * np.maximum(-level, 0.0)) - 1.0)
+    z = np.where(level > 0.0, np.minimum(z, np.exp(level)) - 1.0, z)
+    for _ in range(60):
+        value, slope = log_h(z)
+        step = (level - value) / slope
+        z = z + step
+        if np.all(np.abs(step) <= 1e-12 * (1.0 + np.abs(z))):
+            break
+    return z
+
+
+def index_surface(belief: Belief, log_price: float) -> Surface:
+    """-g over points, in the model's units."""
+    posterior, cost, encoding, viability = belief.objective, belief.cost, belief.encoding, belief.viability
+
+    def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+        Z = encoding.features(U)
+        if not gradient:
+            mean, variance = posterior.mean_and_variance(Z)
+            price = np.full(len(U), log_price) if cost is None else log_price + expected_log_cost(cost, U)
+            if viability is not None:
+                price = price - viability.log_chance(Z)
+            deviation = np.sqrt(variance)
+            return -(mean + deviation * solve_log_h(price - np.log(deviation))), None
+        mean, variance, d_mean, d_variance = posterior.with_gradients(Z)
+        deviation = np.sqrt(variance)
+        price, d_price = np.full(len(U), log_price), np.zeros_like(U)
+        if cost is not None:
+            log_cost, d_price = expected_log_cost_with_gradient(cost, U)
+            price = price + log_cost
+        if viability is not None:
+            chance, d_chance = viability.log_chance_with_gradient(Z)
+            price, d_price = price - chance, d_price - encoding.pull_back(U, d_chance)
+        z = solve_log_h(price - np.log(deviation))
+        _, slope = log_h(z)
+        by_deviation = -log_Phi(z)[1]
+        d_index = encoding.pull_back(U, d_mean + (by_deviation / (2.0 * deviation))[:, None] * d_variance)
+        return -(mean + deviation * z), -(d_index + (deviation / slope)[:, None] * d_price)
+
+    return value
+
+
+@dataclass(frozen=True)
+class Gittins:
+    """Pandora's box: evaluate where the index is smallest.
+
+    price    the improvement, in the objective's units, that one unit of cost must buy; left out, one that starts high and
+             is halved whenever no evaluation would be worth it any more
+    """
+
+    price: float | None = None
+    uses_cost: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.price is None:
+            return
+        if isinstance(self.price, bool) or not isinstance(self.price, int | float) or not 0 < self.price < math.inf:
+            raise MethodError(f"Gittins: price must be a positive number, not {self.price!r}")
+
+    def log_price(self, belief: Belief) -> float:
+        """In the model's units: of the given price by the slope of the transform at the incumbent, or the falling one."""
+        if self.price is not None:
+            return math.log(self.price) + math.log(belief.output.slope(belief.incumbent))
+        known = belief.remembered.get("log_price")
+        if known is not None:
+            return float(known)
+        typical = 0.0 if belief.cost is None else belief.typical_log_cost
+        return math.log(FIRST_PRICE) - typical
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return index_surface(belief, self.log_price(belief))
+
+    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
+        """The smallest index; without a price, halved for the next time when even that is above the incumbent."""
+        log_price = self.log_price(belief)
+        peak = seeker.highest(index_surface(belief, log_price))
+        if self.price is not None:
+            return Chosen(peak.u)
+        worth = -peak.value < belief.incumbent
+        return Chosen(peak.u, {"log_price": log_price if worth else log_price + math.log(HALVED)})

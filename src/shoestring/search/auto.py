@@ -1,0 +1,44 @@
+"""``method="auto"``: expected improvement, weighed against cost as soon as costs are seen to differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..acquisition.cost_aware import EIAlpha
+from ..acquisition.improvement import LogEI
+from ..surrogate.belief import believed_cost
+from ..trial import Suggestion
+from .bayes import Bayes
+from .method import Situation
+
+ALPHA = 0.5
+NOTICED = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
+EXPLAINED = 0.5  # share of the variance of log cost that must be foretold (leave-one-out)
+SPREAD = 0.4  # deviation of log cost over the trials: about one half more or less
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Looks at what the problem has, and suggests accordingly."""
+
+    def suggest(self, situation: Situation) -> Suggestion:
+        return Bayes(EIAlpha(ALPHA) if costs_matter(situation) else LogEI()).suggest(situation)
+
+
+def costs_matter(situation: Situation) -> bool:
+    """Whether costs differ, by enough to be worth saving, and in a way that can be foretold."""
+    seen = situation.seen
+    if len(seen.gamma) < 3 or float(np.std(seen.gamma)) < SPREAD:
+        return False
+    if seen.measured.all() and float(np.exp(np.median(seen.gamma))) < NOTICED:
+        return False
+    posterior = believed_cost(seen, situation.encoding, situation.cost_model)
+    if posterior is None:
+        return False
+    mean, _ = posterior.left_out()
+    if len(mean) != len(seen.gamma):
+        return True
+    wrong = float(np.sum((mean - seen.gamma) ** 2))
+    return wrong <= (1.0 - EXPLAINED) * float(np.sum((seen.gamma - seen.gamma.mean()) ** 2))

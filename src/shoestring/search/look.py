@@ -1,0 +1,20 @@
+"""From a situation to a belief about it, and to where to look."""
+
+from __future__ import annotations
+
+from ..acquisition.maximize import Seeker
+from ..surrogate.belief import Belief, form_belief
+from .method import Situation
+
+AROUND = 5  # best trials whose neighbourhood is searched
+
+
+def believe(situation: Situation, *, costs: bool) -> Belief:
+    """The model fitted to what was seen; with ``costs``, the cost model too."""
+    model = situation.cost_model if costs else None
+    return form_belief(situation.seen, situation.encoding, situation.model, situation.known, model, situation.spending)
+
+
+def seeker_for(situation: Situation) -> Seeker:
+    seen = situation.seen
+    return Seeker(situation.encoding, situation.rng, seen.seen, seen.U[seen.order[:AROUND]])

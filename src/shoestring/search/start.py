@@ -1,0 +1,72 @@
+"""The first trials, before there is a model to ask."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..acquisition.candidates import known, quasi_random, unseen
+from ..numerics import Array
+from ..surrogate.cost.base import CostObservations
+from ..surrogate.cost.censored import fit_costs
+from ..surrogate.cost.linear import LinearCost
+from .method import Situation
+
+CHEAP_SHARE = 0.4  # of the space
+CANDIDATES = 500
+
+
+def space_filling(situation: Situation) -> Array:
+    """The point of the study's Sobol sequence at the trial's number; a random unseen one where that was tried already."""
+    space = situation.space
+    u = space.snap(space.at_target(sobol_point(situation.seed, situation.number, len(space))[None, :]))
+    if known(u, situation.seen.seen)[0]:
+        return unseen(space, situation.seen.seen, situation.rng)
+    return np.asarray(u[0])
+
+
+def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Array, str]:
+    """The next point of the start, and what there is to say of it.
+
+    The second half of a thrifty start is chosen among the cheaper part of the space (a cost-effective start, Lee et al.
+    2020: at small budgets the start is a large part of what is spent). Under a budget in cost, no trial of the start is
+    expected to take more than its share of what is left, as soon as costs are known at all.
+    """
+    seen, spending = situation.seen, situation.spending
+    limit = np.inf
+    if len(seen.gamma) >= 2 and spending is not None and spending.in_cost and spending.left > 0.0:
+        limit = float(np.log(spending.left / (situation.initial - started + 1)))
+    cheap = thrifty and len(seen.gamma) >= 2 and started >= (situation.initial + 1) // 2
+    u = space_filling(situation)
+    if not cheap and (limit == np.inf or linear_cost(situation, u[None, :])[0] <= limit):
+        return u, ""
+    return cheap_space_filling(situation, CHEAP_SHARE if cheap else 1.0, limit), ", among the cheaper part of the space"
+
+
+def linear_cost(situation: Situation, U: Array) -> Array:
+    """Log cost by the low-variance model, which extrapolates best from a handful of trials."""
+    seen = situation.seen
+    costs = CostObservations(seen.priced, seen.gamma, seen.censored)
+    return fit_costs(LinearCost(), costs, situation.encoding).log_cost(U)[0]
+
+
+def cheap_space_filling(situation: Situation, share: float, limit: float) -> Array:
+    """The point farthest from all others among the cheapest ``share`` of the space, and below ``limit`` if there is any."""
+    space, seen, rng = situation.space, situation.seen, situation.rng
+    pool = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), rng)))
+    pool = pool[~known(pool, seen.seen)]
+    if not len(pool):
+        return unseen(space, seen.seen, rng)
+    gamma = linear_cost(situation, pool)
+    cheap = pool[gamma <= max(min(float(np.quantile(gamma, share)), limit), float(np.quantile(gamma, 0.02)))]
+    Z, others = situation.encoding.features(cheap), situation.encoding.features(seen.seen)
+    apart = ((Z[:, None, :] - others[None, :, :]) ** 2).sum(axis=2).min(axis=1)
+    return np.asarray(cheap[int(np.argmax(apart))])
+
+
+def sobol_point(seed: int, index: int, dimensions: int) -> Array:
+    from scipy.stats import qmc  # here, since it would double the time of `import shoestring`
+
+    sequence = qmc.Sobol(dimensions, rng=np.random.default_rng([seed, 0x50B01]))
+    if index > 0:  # SciPy 1.17 overflows on fast_forward(0)
+        sequence.fast_forward(index)
+    return np.asarray(sequence.random(1)[0])

@@ -1,0 +1,166 @@
+"""A cost model learned from earlier studies: of use from the first trial on, corrected by what this study observes.
+
+The rows (config, meta-features, cost) are learned once a space (``regressors``); configs that do not fit the space are left
+out. What this study observes then decides (``handover``) whether the transferred prediction is corrected by a constant, by
+a linear model, or overruled by the model that has only seen this study.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...encoding import Encoding
+from ...errors import ConfigError, MethodError
+from ...numerics import Array
+from ...space import Space
+from .base import CostModel, CostObservations, CostPosterior
+from .features import CostFeatures
+from .handover import Transferred, hand_over
+from .linear import LinearCost
+from .regressors import REGRESSORS, Offline, learn
+
+Meta = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One earlier evaluation; ``task`` is equal for rows of one task."""
+
+    config: Mapping[str, Any]
+    meta: Meta
+    cost: float
+    task: str
+
+
+@dataclass(frozen=True, eq=False)  # equal only to itself, so that what was learned can be kept by identity
+class TransferCost:
+    """Made by ``from_rows`` or ``from_studies``; ``online`` is the model that evidence may hand over to."""
+
+    rows: tuple[Row, ...]
+    meta: Meta = field(default_factory=dict)
+    regressor: str = "task_linear"
+    online: CostModel = field(default_factory=LinearCost)
+
+    def __post_init__(self) -> None:
+        if self.regressor not in REGRESSORS:
+            raise MethodError(f"TransferCost: regressor must be one of {', '.join(REGRESSORS)}, not {self.regressor!r}")
+        if not self.rows:
+            raise MethodError("TransferCost: there is no row with a cost to learn from")
+        if self.regressor == "task_linear" and not self.shared_meta:
+            raise MethodError(
+                'TransferCost: "task_linear" needs meta-features that every row and this task have, such as '
+                'meta={"rows": 5000, "columns": 20}; without any, use regressor="linear"'
+            )
+
+    @classmethod
+    def from_rows(
+        cls, rows: Iterable[tuple[Mapping[str, Any], Meta | None, float]], meta: Meta | None = None,
+        regressor: str = "task_linear", online: CostModel | None = None,
+    ) -> TransferCost:
+        """From (config, meta-features of its task, cost); rows with equal meta-features count as one task."""
+        read = []
+        for number, row in enumerate(rows):
+            try:
+                config, about, cost = row
+            except (TypeError, ValueError):
+                raise MethodError(f"TransferCost: row {number} must be (config, meta-features, cost), not {row!r}") from None
+            about = _checked_meta(about, f"row {number}")
+            read.append(Row(dict(config), about, _checked_cost(cost, f"row {number}"), repr(sorted(about.items()))))
+        return cls(tuple(read), _checked_meta(meta, "meta"), regressor, online or LinearCost())
+
+    @classmethod
+    def from_studies(
+        cls, studies: Iterable[Any], metas: Sequence[Meta] | None = None, meta: Meta | None = None,
+        regressor: str | None = None, online: CostModel | None = None,
+    ) -> TransferCost:
+        """From every trial with a cost; ``metas`` holds the meta-features of each study's task, ``meta`` those of this one.
+
+        A study counts as one task. Without meta-features the regressor is "linear" unless another one is named.
+        """
+        earlier = list(studies)
+        if metas is not None and len(metas) != len(earlier):
+            raise MethodError(f"TransferCost: {len(earlier)} studies need as many metas, not {len(metas)}")
+        read = []
+        for number, study in enumerate(earlier):
+            about = _checked_meta(metas[number] if metas is not None else None, f"metas[{number}]")
+            for trial in getattr(study, "history", study):
+                if trial.cost is not None:
+                    cost = _checked_cost(trial.cost, f"study {number}, trial {trial.number}")
+                    read.append(Row(dict(trial.config), about, cost, str(number)))
+        return cls(
+            tuple(read), _checked_meta(meta, "meta"), regressor or ("task_linear" if metas and meta else "linear"),
+            online or LinearCost(),
+        )
+
+    @property
+    def shared_meta(self) -> tuple[str, ...]:
+        """Meta-features that this task and every row have; none for the naive linear model."""
+        if self.regressor == "linear":
+            return ()
+        return tuple(name for name in self.meta if all(name in row.meta for row in self.rows))
+
+    def fit(self, costs: CostObservations, encoding: Encoding) -> CostPosterior:
+        return hand_over(transferred(self, encoding), costs, encoding, self.online)
+
+
+def transferred(model: TransferCost, encoding: Encoding) -> Transferred:
+    """The offline prediction in a space."""
+    offline, used = _learned(model, encoding.space)
+    about = np.array([_scaled(model, name)(model.meta[name]) for name in model.shared_meta], dtype=float)
+    return Transferred(f"transferred ({model.regressor}, {used} rows)", CostFeatures(encoding), offline, about)
+
+
+@lru_cache(maxsize=8)
+def _learned(model: TransferCost, space: Space) -> tuple[Offline, int]:
+    """Offline learning, once a model and space: a function of its arguments, kept since an MLP takes seconds."""
+    points, rows = [], []
+    for row in model.rows:
+        try:
+            config = space.check({name: value for name, value in row.config.items() if name in space})
+        except ConfigError:
+            continue  # a value that this space does not have: there is no feature for it
+        points.append(space.encode(config))
+        rows.append(row)
+    if not rows:
+        raise MethodError(f"TransferCost: none of the {len(model.rows)} rows fits the space ({', '.join(space.names)})")
+    F = CostFeatures(Encoding(space))(np.array(points))
+    about = [[_scaled(model, name)(row.meta[name]) for name in model.shared_meta] for row in rows]
+    G: Array = np.column_stack([F, np.array(about, dtype=float).reshape(len(rows), -1)])
+    _, tasks = np.unique([row.task for row in rows], return_inverse=True)
+    return learn(model.regressor, G, np.log([row.cost for row in rows]), tasks), len(rows)
+
+
+def _scaled(model: TransferCost, name: str) -> Any:
+    """A meta-feature enters by its log when it is positive everywhere: a task of twice the rows takes twice the time."""
+    positive = model.meta[name] > 0 and all(row.meta[name] > 0 for row in model.rows)
+    return math.log if positive else float
+
+
+def _checked_cost(cost: Any, where: str) -> float:
+    try:
+        number = float(cost)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise MethodError(f"TransferCost: the cost of {where} must be positive and finite, not {cost!r}")
+    return number
+
+
+def _checked_meta(meta: Meta | None, where: str) -> dict[str, float]:
+    checked = {}
+    for name, value in (meta or {}).items():
+        try:
+            checked[name] = float(value)
+        except (TypeError, ValueError):
+            checked[name] = math.nan
+        if not math.isfinite(checked[name]):
+            raise MethodError(f"TransferCost: meta-feature {name!r} of {where} must be a finite number, not {value!r}")
+    return checked
+
+

@@ -1,0 +1,174 @@
+"""Acquisitions that weigh cost, on real beliefs about the objective and planted costs."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import shoestring as st
+from shoestring.acquisition.cost_aware import negative_log_cost
+from shoestring.acquisition.gittins import index_surface, solve_log_h
+from shoestring.acquisition.improvement import LogEI
+from shoestring.acquisition.maximize import Seeker
+from shoestring.numerics import log_h
+from shoestring.surrogate.belief import Spending
+from tests.differences import gradients_of
+from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study
+
+
+class Planted:
+    """log cost = weights . u + bend sin(3 u_0), with a variance that grows away from the middle."""
+
+    name = "planted"
+
+    def __init__(self, dimensions, seed=0, unsure=0.0):
+        self.weights = 3 * np.random.default_rng(seed).standard_normal(dimensions)
+        self.unsure = unsure
+
+    def log_cost(self, U):
+        return U @ self.weights + np.sin(3 * U[:, 0]), self.unsure * ((U - 0.5) ** 2).sum(axis=1)
+
+    def log_cost_with_gradient(self, U):
+        slope = np.tile(self.weights, (len(U), 1))
+        slope[:, 0] += 3 * np.cos(3 * U[:, 0])
+        return *self.log_cost(U), slope, 2 * self.unsure * (U - 0.5)
+
+
+def situation(space=None, value=bowl, n=20, seed=0, unsure=0.0, failures=None):
+    study = told_study(space or plane(3), value, n, seed=seed, error_where=failures)
+    belief, encoding, seen = belief_of(study)
+    belief = replace(belief, cost=Planted(len(study.space), seed, unsure))
+    seeker = Seeker(encoding, np.random.default_rng(seed), seen.seen, seen.U[seen.order[:5]])
+    return belief, seeker
+
+
+METHODS = [st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.Gittins(0.5), st.Gittins()]
+
+
+@pytest.mark.parametrize("acquisition", METHODS, ids=repr)
+@pytest.mark.parametrize("failures", [None, lambda config: config["x1"] > 0.75], ids=["", "failures"])
+def test_the_gradient_of_a_cost_aware_surface(acquisition, failures):
+    belief, _ = situation(unsure=2.0, n=30, failures=failures)
+    belief = replace(belief, spending=Spending(10.0, 4.0, 1.0))
+    surface = acquisition.on(belief, np.random.default_rng(0))
+    U = np.random.default_rng(1).uniform(0.05, 0.95, (30, 3))
+    value, slope = surface(U, True)
+    np.testing.assert_allclose(value, surface(U, False)[0], rtol=1e-5, atol=1e-6)
+    numeric = gradients_of(lambda u: surface(u, False)[0], U, 1e-6)
+    assert (np.abs(slope - numeric).max(axis=1) <= 2e-3 * (1 + np.abs(slope).max(axis=1))).all()
+
+
+@pytest.mark.parametrize("level", [-300.0, -20.0, -2.0, -0.5, 0.0, 0.3, 2.0, 5.0])
+def test_log_h_is_inverted(level):
+    z = solve_log_h(np.array([level]))[0]
+    assert log_h(np.array([z]))[0][0] == pytest.approx(level, rel=1e-9, abs=1e-9)
+
+
+def test_the_index_makes_one_indifferent_to_paying():
+    """EI(x; g) = price E[c], by root finding on EI itself."""
+    belief, _ = situation()
+    U = np.random.default_rng(0).random((10, 3))
+    mean, variance = belief.objective.mean_and_variance(belief.encoding.features(U))
+    cost = np.exp(-negative_log_cost(belief)(U, False)[0])
+    g = -index_surface(belief, math.log(0.2))(U, False)[0]
+    for i in range(len(U)):
+        s = math.sqrt(variance[i])
+
+        def surplus(value, mu=mean[i], s=s, price=0.2 * cost[i]):
+            return s * math.exp(log_h(np.array([(value - mu) / s]))[0][0]) - price
+
+        assert g[i] == pytest.approx(brentq(surplus, mean[i] - 30 * s, mean[i] + 30 * s + 2 * 0.2 * cost[i]), rel=1e-6, abs=1e-6)
+
+
+def test_a_falling_price_is_halved_when_nothing_is_worth_it():
+    belief, seeker = situation()
+    dear = replace(belief, remembered={"log_price": 5.0})
+    assert st.Gittins().choose(dear, seeker).remember["log_price"] == pytest.approx(5.0 - math.log(2))
+    cheap = replace(belief, remembered={"log_price": -30.0})
+    assert st.Gittins().choose(cheap, seeker).remember["log_price"] == -30.0
+
+
+@pytest.mark.parametrize("lam", [0.05, 0.3, 0.8])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("space", "value"), [(plane(2), branin), (plane(3), bowl), (mixed_space(), mixed_value)])
+def test_no_point_is_cheaper_than_contextual_ei_with_as_much_improvement(space, value, lam, seed):
+    belief, seeker = situation(space, value, seed=seed)
+    gain, cheapness = LogEI().on(belief, None), negative_log_cost(belief)
+    peak = seeker.highest(gain)
+    u = st.CEI(lam).choose(belief, replace(seeker, rng=np.random.default_rng(seed)))
+    u = u.u[None, :]
+    bound = peak.value + math.log1p(-lam)
+    assert gain(u, False)[0][0] >= bound - 1e-3
+    rng = np.random.default_rng(seed + 100)
+    others = [rng.random((4000, len(space))), np.clip(u + 0.03 * rng.standard_normal((4000, len(space))), 0, 1), peak.U]
+    U = space.snap(space.at_target(np.vstack(others)))
+    good = gain(U, False)[0] >= max(bound, gain(u, False)[0][0])
+    cheapest = (-cheapness(U, False)[0])[good].min(initial=np.inf)
+    assert -cheapness(u, False)[0][0] <= cheapest + 0.02
+
+
+def test_contextual_ei_between_its_ends():
+    belief, seeker = situation()
+    gain, cheapness = LogEI().on(belief, None), negative_log_cost(belief)
+    peak = seeker.highest(gain)
+    first = st.CEI(0.0).choose(belief, seeker).u
+    assert gain(first[None, :], False)[0][0] == pytest.approx(peak.value, abs=1e-3)
+    last = st.CEI(1.0).choose(belief, seeker).u
+    assert cheapness(last[None, :], False)[0][0] >= seeker.highest(cheapness).value - 0.02
+    costs = [-cheapness(st.CEI(lam).choose(belief, seeker).u[None, :], False)[0][0] for lam in (0.01, 0.1, 0.4, 0.9)]
+    assert all(later <= earlier + 0.02 for earlier, later in itertools.pairwise(costs))
+
+
+def test_alpha_zero_is_ei_and_one_is_per_unit():
+    belief, _ = situation()
+    U = np.random.default_rng(0).random((50, 3))
+    ei = LogEI().on(belief, None)(U, False)[0]
+    np.testing.assert_array_equal(st.EIAlpha(0).on(belief, None)(U, False)[0], ei)
+    per_unit = st.EIpu().on(belief, None)(U, False)[0]
+    np.testing.assert_allclose(st.EIAlpha(1).on(belief, None)(U, False)[0], per_unit)
+    np.testing.assert_allclose(per_unit, ei + negative_log_cost(belief)(U, False)[0])
+
+
+def test_cooling_goes_from_per_unit_to_plain():
+    belief, _ = situation()
+    U = np.random.default_rng(0).random((50, 3))
+
+    def at(spent):
+        return st.EICool().on(replace(belief, spending=Spending(10.0, spent, 2.0)), None)(U, False)[0]
+
+    np.testing.assert_allclose(at(2.0), st.EIpu().on(belief, None)(U, False)[0])
+    np.testing.assert_allclose(at(6.0), st.EIAlpha(0.5).on(belief, None)(U, False)[0])
+    np.testing.assert_allclose(at(10.0), LogEI().on(belief, None)(U, False)[0])
+    np.testing.assert_allclose(at(99.0), LogEI().on(belief, None)(U, False)[0])
+
+
+def test_an_unknown_cost_is_never_rewarded():
+    sure, _ = situation(unsure=0.0)
+    unsure, _ = situation(unsure=5.0)
+    U = np.random.default_rng(0).random((50, 3))
+    for acquisition in (st.EIpu(), st.EIAlpha(0.2), st.Gittins(0.1)):
+        assert (acquisition.on(unsure, None)(U, False)[0] <= acquisition.on(sure, None)(U, False)[0] + 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda: st.CEI(-0.1), lambda: st.CEI(1.1), lambda: st.CEI("0.5"), lambda: st.EIAlpha(-1), lambda: st.EIAlpha(math.nan),
+     lambda: st.EIAlpha(math.inf), lambda: st.Gittins(0), lambda: st.Gittins(-2), lambda: st.Gittins(True)],
+)
+def test_what_cannot_be_is_refused(wrong):
+    with pytest.raises(st.MethodError):
+        wrong()
+
+
+def test_without_any_cost_they_are_plain_ei():
+    belief, seeker = situation()
+    belief = replace(belief, cost=None)
+    U = np.random.default_rng(0).random((50, 3))
+    ei = LogEI().on(belief, None)(U, False)[0]
+    for acquisition in (st.EIpu(), st.EIAlpha(0.3), st.CEI(0.2)):
+        np.testing.assert_array_equal(acquisition.on(belief, None)(U, False)[0], ei)
+    peak = seeker.highest(LogEI().on(belief, None))
+    np.testing.assert_array_equal(st.CEI(0.3).choose(belief, replace(seeker, rng=np.random.default_rng(0))).u, peak.u)

@@ -1,0 +1,180 @@
+import builtins
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.encoding import Encoding
+from shoestring.errors import MethodError
+from shoestring.surrogate.cost.linear import LinearCost
+from shoestring.surrogate.cost.regressors import REGRESSORS
+from shoestring.surrogate.cost.transfer import TransferCost
+from tests.surrogate.cost.laws import (
+    boosting_space,
+    check_gradients,
+    draw,
+    every_kind,
+    inner_points,
+    observed,
+    points,
+    product_law,
+    rmse,
+)
+
+SPACE = boosting_space()
+ENCODING = Encoding(SPACE)
+TEST = points(SPACE, 200, 99)
+NONE = observed(np.empty((0, len(SPACE))), [])
+TASK = {"rows": 20_000, "columns": 30}
+
+
+def task_law(meta):
+    return 0.9 * np.log(meta["rows"]) + 0.4 * np.log(meta["columns"]) - 8.0
+
+
+def earlier_rows(tasks=6, each=25, noise=0.1, space=SPACE):
+    rows, rng = [], np.random.default_rng(7)
+    for task in range(tasks):
+        meta = {"rows": int(10 ** rng.uniform(2, 5)), "columns": int(10 ** rng.uniform(0.5, 2.5))}
+        U = points(space, each, task)
+        gamma = product_law(space, U) + task_law(meta) + 0.1 * rng.normal() + noise * rng.normal(size=each)
+        rows += [(space.decode(u), meta, float(np.exp(value))) for u, value in zip(U, gamma, strict=True)]
+    return rows
+
+
+ROWS = earlier_rows()
+TRUTH = product_law(SPACE, TEST) + task_law(TASK)
+
+
+def task_costs(n, seed=0):
+    costs = draw(SPACE, n, seed)
+    return costs.with_gamma(costs.gamma + task_law(TASK))
+
+
+def test_from_the_first_trial_on_the_task_aware_model_knows_the_cost():
+    posterior = TransferCost.from_rows(ROWS, TASK).fit(NONE, ENCODING)
+    assert posterior.name == "transferred (task_linear, 150 rows)"
+    assert rmse(posterior, TEST, TRUTH) < 0.5
+    mean, variance = posterior.log_cost(TEST)
+    assert (np.abs(mean - TRUTH) < 3 * np.sqrt(variance)).mean() > 0.95
+    assert posterior.left_out()[0].shape == (0,)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_with_few_evaluations_it_beats_the_online_model(n):
+    errors = []
+    for seed in range(6):
+        costs = task_costs(n, seed)
+        fits = [TransferCost.from_rows(ROWS, TASK).fit(costs, ENCODING), LinearCost().fit(costs, ENCODING)]
+        errors.append([rmse(fit, TEST, TRUTH) for fit in fits])
+    transferred, online = np.mean(errors, axis=0)
+    assert transferred < 0.6 * online
+
+
+def test_a_shift_of_the_whole_task_is_learned_from_a_few_evaluations():
+    naive = TransferCost.from_rows(ROWS, TASK, regressor="linear")
+    before = rmse(naive.fit(NONE, ENCODING), TEST, TRUTH)
+    after = naive.fit(task_costs(3), ENCODING)
+    assert "shift" in after.name or "constant" in after.name
+    assert rmse(after, TEST, TRUTH) < 0.5 * before
+
+
+def test_a_wrong_transfer_is_overruled():
+    wrong = [(config, meta, 1.0 / cost) for config, meta, cost in ROWS]  # dear is cheap and cheap is dear
+    costs = task_costs(25)
+    posterior = TransferCost.from_rows(wrong, TASK).fit(costs, ENCODING)
+    online = LinearCost().fit(costs, ENCODING)
+    assert "overruled" in posterior.name or "linear in" in posterior.name
+    assert rmse(posterior, TEST, TRUTH) < 1.3 * rmse(online, TEST, TRUTH)
+
+
+def test_pure_noise_is_overruled_by_name():
+    rng = np.random.default_rng(0)
+    noise = [(config, meta, float(np.exp(3 * rng.normal()))) for config, meta, _ in ROWS]
+    assert "overruled" in TransferCost.from_rows(noise, TASK, regressor="tree").fit(task_costs(25), ENCODING).name
+
+
+@pytest.mark.parametrize("regressor", REGRESSORS)
+def test_every_regressor_learns_the_law(regressor):
+    posterior = TransferCost.from_rows(ROWS, TASK, regressor=regressor).fit(task_costs(3), ENCODING)
+    constant = float(np.sqrt(np.mean((TRUTH - TRUTH.mean()) ** 2)))
+    assert rmse(posterior, TEST, TRUTH) < 0.8 * constant
+    for array in (*posterior.log_cost_with_gradient(TEST[:20]), *posterior.left_out()):
+        assert np.isfinite(array).all()
+    assert (posterior.log_cost(TEST)[1] > 0).all()
+
+
+@pytest.mark.parametrize("n", [0, 2, 12])
+def test_gradients_of_the_linear_ones(n):
+    space = every_kind()
+    model = TransferCost.from_rows(earlier_rows(space=space), TASK)
+    costs = draw(space, n) if n else observed(np.empty((0, len(space))), [])
+    d_mean = check_gradients(model.fit(costs, Encoding(space)), inner_points(space, 10))
+    assert np.abs(d_mean).max() > 0.1
+
+
+def test_the_gradient_of_a_network_points_the_right_way():
+    posterior = TransferCost.from_rows(ROWS, TASK, regressor="mlp").fit(NONE, ENCODING)
+    slope = posterior.log_cost_with_gradient(TEST[:40])[2]
+    assert (slope[:, 0] > 0).mean() > 0.9  # more rounds cost more
+
+
+def test_left_out_of_a_shift_is_what_a_refit_without_the_row_predicts():
+    model, costs = TransferCost.from_rows(ROWS, TASK), task_costs(2)
+    mean, variance = model.fit(costs, ENCODING).left_out()
+    refit = model.fit(observed(costs.U[1:], costs.gamma[1:]), ENCODING)
+    there, spread = refit.log_cost(costs.U[:1])
+    assert mean[0] == pytest.approx(there[0])
+    assert variance[0] == pytest.approx(spread[0])
+
+
+def test_from_studies():
+    studies, metas = [], [{"rows": 100}, {"rows": 1000}, {"rows": 10_000}]
+    for task, meta in enumerate(metas):
+        study = st.Study(SPACE, seed=0)
+        for u in points(SPACE, 20, task):
+            gamma = float(product_law(SPACE, u[None, :])[0] + np.log(meta["rows"]) - 5)
+            study.add(SPACE.decode(u), 1.0, cost=float(np.exp(gamma)))
+        study.add(SPACE.decode(points(SPACE, 1, 50)[0]), 1.0)  # without a cost: left out
+        studies.append(study)
+    posterior = TransferCost.from_studies(studies, metas, {"rows": 3000}).fit(NONE, ENCODING)
+    assert posterior.name == "transferred (task_linear, 60 rows)"
+    assert rmse(posterior, TEST, product_law(SPACE, TEST) + np.log(3000) - 5) < 0.3
+    assert TransferCost.from_studies(studies).regressor == "linear"
+
+
+def test_rows_that_do_not_fit_the_space_are_left_out():
+    foreign = [({**config, "rounds": 9999}, meta, cost) for config, meta, cost in ROWS[:10]]
+    assert "150 rows" in TransferCost.from_rows(foreign + ROWS, TASK).fit(NONE, ENCODING).name
+    with pytest.raises(MethodError, match="none of the 10 rows fits"):
+        TransferCost.from_rows(foreign, TASK).fit(NONE, ENCODING)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: TransferCost.from_rows([], TASK), "no row"),
+        (lambda: TransferCost.from_rows(ROWS, TASK, regressor="oracle"), "must be one of linear"),
+        (lambda: TransferCost.from_rows(ROWS), "needs meta-features"),
+        (lambda: TransferCost.from_rows([({}, {}, -1.0)], TASK), "row 0 must be positive"),
+        (lambda: TransferCost.from_rows([({}, {"rows": "many"}, 1.0)], TASK), "'rows' of row 0"),
+        (lambda: TransferCost.from_rows([3], TASK), "row 0 must be"),
+        (lambda: TransferCost.from_studies([], [TASK]), "as many metas"),
+    ],
+)
+def test_bad_input_is_named(make, message):
+    with pytest.raises(MethodError, match=message):
+        make()
+
+
+def test_without_scikit_learn_the_error_says_how_to_get_it(monkeypatch):
+    honest = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name.startswith("sklearn"):
+            raise ImportError(name)
+        return honest(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    with pytest.raises(MethodError, match=r"pip install \"shoestring\[sklearn\]\""):
+        TransferCost.from_rows(ROWS, TASK, regressor="knn").fit(NONE, ENCODING)

@@ -1,0 +1,197 @@
+"""Cost as a study sees it: methods, budgets, fronts, pictures."""
+
+import math
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.search.auto import costs_matter
+from shoestring.search.front import nondominated
+
+SPACE = st.Space(
+    rounds=st.Int(1, 256, log=True), depth=st.Int(1, 16), rate=st.Float(0.01, 1, log=True), kind=st.Choice("a", "b")
+)
+
+
+def price(config):
+    return 0.01 * config["rounds"] * config["depth"] * (2 if config["kind"] == "b" else 1)
+
+
+def train(config):
+    value = (math.log(config["rounds"]) - 4) ** 2 / 5 + (config["depth"] - 6) ** 2 / 20 + (math.log10(config["rate"]) + 1) ** 2
+    return st.Outcome(value + 0.1, cost=price(config))
+
+
+METHODS = ["auto", st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.CEI(0.2), st.Gittins(), st.Gittins(0.05)]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=repr)
+def test_every_method_runs_within_a_budget_in_cost(method):
+    result = st.minimize(train, SPACE, st.Budget(cost=120, unit="USD"), method=method, cost_model=st.LinearCost())
+    assert result.stop.kind == "budget"
+    assert result.unit == "USD"
+    assert 110 < result.spent <= 120 * 1.02
+    assert "USD of 120 USD" in str(result)
+    assert all("cost" in trial.suggestion for trial in result.history[st.study.INITIAL :])
+
+
+def test_near_the_end_what_does_not_fit_is_not_started():
+    """The last trials cost less than what was left: nothing is overshot by more than the cost model errs."""
+    result = st.minimize(train, SPACE, st.Budget(cost=90), cost_model=st.KnownCost(price))
+    spent = np.cumsum([trial.cost for trial in result.history])
+    after_start = spent[st.study.INITIAL :]
+    assert (after_start <= 90 * (1 + 1e-9)).all()
+    left = 90 - result.spent
+    assert left < 0.02 or "cheapest trial" in result.stop.reason
+
+
+def test_overshoot_is_stated():
+    result = st.minimize(lambda config: st.Outcome(0.5, cost=3.0), SPACE, st.Budget(cost=10, unit="GPU-h"), method=st.Random())
+    assert result.spent == 12
+    assert "2 GPU-h over" in str(result)
+
+
+def test_cost_awareness_saves_cost_at_the_same_number_of_trials():
+    plain = [st.minimize(train, SPACE, 25, method=st.EI(), seed=seed).spent for seed in range(4)]
+    aware = [st.minimize(train, SPACE, 25, method=st.EIpu(), seed=seed, cost_model=st.LinearCost()).spent for seed in range(4)]
+    assert np.mean(aware) < 0.7 * np.mean(plain)
+
+
+def situation(cost, n=10, **options):
+    study = st.Study(SPACE, **options)
+    rng = np.random.default_rng(0)
+    for u in SPACE.snap(rng.random((n, len(SPACE)))):
+        config = SPACE.decode(u)
+        study.add(config, train(config).value, cost=cost(config, rng))
+    return study._situation(study.log)
+
+
+@pytest.mark.parametrize(
+    ("cost", "matter"),
+    [
+        (lambda config, rng: price(config), True),
+        (lambda config, rng: 2.0, False),
+        (lambda config, rng: 2.0 * math.exp(0.05 * rng.standard_normal()), False),
+        (lambda config, rng: 2.0 * math.exp(rng.standard_normal()), False),
+    ],
+    ids=["foretold", "equal", "alike", "at random"],
+)
+def test_auto_looks_at_costs_only_when_they_differ_in_a_way_that_can_be_foretold(cost, matter):
+    assert costs_matter(situation(cost, 20)) is matter
+
+
+def test_auto_ignores_measured_times_too_short_to_matter():
+    study = st.Study(SPACE)
+    study.minimize(lambda config: train(config).value, 12)
+    assert not costs_matter(study._situation(study.log))
+
+
+def test_cooling_without_a_budget_is_an_error_that_says_what_to_do():
+    study = st.Study(SPACE, st.EICool(), initial=1)
+    study.tell(study.ask(), 0.5, cost=1.0)
+    with pytest.raises(st.MethodError, match="budget"):
+        study.ask()
+    study = st.Study(SPACE, st.EICool(), initial=1, budget=st.Budget(cost=50))
+    study.tell(study.ask(), 0.5, cost=1.0)
+    study.ask()
+
+
+@pytest.mark.parametrize("cost", [0, -1, math.nan, math.inf, "dear"])
+def test_a_cost_that_cannot_be_is_refused_and_the_trial_stays_open(cost):
+    study = st.Study(SPACE)
+    trial = study.ask()
+    with pytest.raises(st.OutcomeError):
+        study.tell(trial, 0.5, cost=cost)
+    assert study.history[0].state is st.State.RUNNING
+    study.tell(trial, 0.5, cost=1.0)
+
+
+@pytest.mark.parametrize("model", ["gp", st.LinearCost, 3, None])
+def test_what_is_not_a_cost_model_is_refused(model):
+    with pytest.raises(st.MethodError, match="cost_model"):
+        st.Study(SPACE, cost_model=model)
+
+
+def test_trials_without_a_cost_and_failed_ones_do_not_stop_anything():
+    study = st.Study(SPACE, st.CEI(0.3), seed=1, cost_model=st.LinearCost())
+    rng = np.random.default_rng(0)
+    for number in range(25):
+        trial = study.ask()
+        if number % 5 == 4:
+            study.tell(trial, error="out of memory", cost=price(trial.config))
+        elif number % 5 == 3:
+            study.tell(trial, error="timed out", cost=0.2, censored=True)
+        else:
+            study.tell(trial, train(trial.config).value + 0.01 * rng.standard_normal(), cost=price(trial.config))
+    for u in SPACE.snap(rng.random((3, 4))):
+        study.add(SPACE.decode(u), 0.7)
+    assert study.history[3].censored
+    assert study.ask().suggestion["cost"] > 0
+
+
+def told(n=15, **options):
+    study = st.Study(SPACE, seed=0, cost_model=st.LinearCost(), unit="USD", **options)
+    study.minimize(train, n)
+    return study
+
+
+def test_the_front_rises_with_cost_and_holds_where_each_method_lands():
+    front = told().pareto_front()
+    cost, ei = np.array([(point.cost, point.ei) for point in front.points]).T
+    assert (np.diff(cost) > 0).all()
+    assert (np.diff(ei) > 0).all()
+    assert front.unit == "USD"
+    assert {"EI", "EIpu", "EIAlpha(0.1)", "CEI(0.1)", "Gittins()"} <= set(front.landings)
+    top = front.landings["EI"]
+    assert top.ei == pytest.approx(ei.max(), rel=0.02)
+    for name, point in front.landings.items():
+        assert point.ei <= top.ei * 1.02
+        if name.startswith(("EI", "CEI")):  # on the front: nothing is cheaper with as much EI
+            assert point.cost <= cost[ei >= point.ei * 1.001].min(initial=np.inf) * 1.05, name
+    for lam in (0.05, 0.1, 0.3, 0.5):
+        assert front.landings[f"CEI({lam:g})"].ei >= (1 - lam) * top.ei * 0.98
+    assert front.alphas["EI"] < front.alphas["EIpu"]
+
+
+def test_points_that_are_dominated_are_not_on_the_front():
+    log_ei, log_cost = np.array([0.0, 1.0, 0.5, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 3.0, 4.0])
+    assert nondominated(log_ei, log_cost).tolist() == [0, 1, 3]
+
+
+def test_a_front_without_costs_or_results_is_an_error_that_says_why():
+    with pytest.raises(st.StudyError, match="result"):
+        st.Study(SPACE).pareto_front()
+    study = st.Study(SPACE)
+    study.add({"rounds": 5, "depth": 3, "rate": 0.1, "kind": "a"}, 0.5)
+    with pytest.raises(st.StudyError, match="cost"):
+        study.pareto_front()
+
+
+def test_a_suggestion_keeps_a_short_form_of_the_front():
+    study = told(method=st.EIAlpha(0.5))
+    kept = study.history[-1].suggestion["front"]
+    assert 1 <= len(kept["front"]) <= 8
+    assert 0 <= kept["chosen"][0] <= 1
+    assert kept["chosen"][1] > 0
+    assert kept["alpha"] >= 0
+
+
+def test_pictures_of_front_and_costs(tmp_path):
+    study = told(method=st.EIpu())
+    st.plot.pareto(study, path=tmp_path / "front.png")
+    ax = st.plot.costs(study, path=tmp_path / "costs.png")
+    assert (tmp_path / "front.png").stat().st_size > 5000
+    assert "USD" in ax.get_xlabel()
+    assert "no cost" in st.plot.costs(st.Study(SPACE), ax=st.plot.new_axes()).get_title(loc="left")
+
+
+def test_a_resumed_cost_aware_study_goes_on_as_if_it_had_not_stopped():
+    options = {"method": st.Gittins(), "model": None}
+    whole = st.Study(SPACE, st.Gittins(), seed=4)
+    whole.minimize(train, 16)
+    part = st.Study(SPACE, st.Gittins(), seed=4)
+    part.minimize(train, 11)
+    again = st.Study.from_json(part.to_json(), **options)
+    again.minimize(train, 16)
+    assert [trial.config for trial in again.history] == [trial.config for trial in whole.history]
