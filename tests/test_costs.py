@@ -151,7 +151,7 @@ def test_the_front_rises_with_cost_and_holds_where_each_method_lands():
             assert point.cost <= cost[ei >= point.ei * 1.001].min(initial=np.inf) * 1.05, name
     for lam in (0.05, 0.1, 0.3, 0.5):
         assert front.landings[f"CEI({lam:g})"].ei >= (1 - lam) * top.ei * 0.98
-    assert front.alphas["EI"] < front.alphas["EIpu"]
+    assert set(front.alphas) == set(front.landings)
 
 
 def test_points_that_are_dominated_are_not_on_the_front():
@@ -174,7 +174,23 @@ def test_a_suggestion_keeps_a_short_form_of_the_front():
     assert 1 <= len(kept["front"]) <= 8
     assert 0 <= kept["chosen"][0] <= 1
     assert kept["chosen"][1] > 0
-    assert kept["alpha"] >= 0
+    assert kept["alpha"] is None or kept["alpha"] >= 0
+
+
+def test_the_alpha_of_a_landing_is_the_alpha_that_landed_there():
+    space = st.Space(x=st.Float(0, 1), y=st.Float(0, 1), z=st.Float(0, 1))
+    study = st.Study(space, seed=2, cost_model=st.KnownCost(lambda config: math.exp(2 * config["x"] + config["y"] ** 2)))
+    study.minimize(lambda config: st.Outcome(sum((value - 0.6) ** 2 for value in config.values()) + 0.1, cost=1.0), 14)
+    front = study.pareto_front()
+    known = [(0.0, "EI"), *((alpha, f"EIAlpha({alpha:g})") for alpha in (0.1, 0.2, 0.5)), (1.0, "EIpu")]
+    inside = [
+        (alpha, front.alphas[name]) for alpha, name in known if all(0.01 < v < 0.99 for v in front.landings[name].config.values())
+    ]
+    assert len(inside) >= 3
+    for alpha, found in inside:
+        assert found == pytest.approx(alpha, abs=0.06)
+    ordered = [front.alphas[f"CEI({lam:g})"] for lam in (0.05, 0.1, 0.3, 0.5)]
+    assert ordered == sorted(ordered)
 
 
 def test_pictures_of_front_and_costs(tmp_path):

@@ -16,8 +16,8 @@ from .candidates import known, small_grid
 from .improvement import Surface
 from .maximize import climb
 
-STARTS = 8
-PATH = (0.3, 0.03, 0.003)  # t, in units of f (a logarithm here, so 0.003 is 0.3 %)
+STARTS = 6
+PATH = (0.1, 0.003)  # t, in units of f (a logarithm here, so 0.003 is 0.3 %)
 
 
 @single_threaded

@@ -34,7 +34,8 @@ def costs_matter(situation: Situation) -> bool:
         return False
     if seen.measured.all() and float(np.exp(np.median(seen.gamma))) < NOTICED:
         return False
-    posterior = believed_cost(seen, situation.encoding, situation.cost_model)
+    known = (situation.known or {}).get("cost")
+    posterior = believed_cost(seen, situation.encoding, situation.cost_model, known)
     if posterior is None:
         return False
     mean, _ = posterior.left_out()

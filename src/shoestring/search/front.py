@@ -1,9 +1,7 @@
 """The EI-cost Pareto front of the present step: what more cost would buy, and where each method would land.
 
 A point is on the front when no other point has as much EI for less cost (Guinet et al. 2020, section 3.1). EI_alpha lands
-where the front, drawn in logarithms, has slope alpha, so each point of it belongs to an alpha: for the points i of the
-front it is the best EI_alpha for all alpha between the steepest slope to a dearer point and the flattest slope to a cheaper
-one.
+where the front, drawn in logarithms, has slope alpha, so each point of it belongs to an alpha.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 from ..acquisition.candidates import neighbours, quasi_random
 from ..acquisition.cost_aware import cheapest_of_the_good, negative_log_cost, per_cost
 from ..acquisition.gittins import Gittins
-from ..acquisition.improvement import LogEI
+from ..acquisition.improvement import LogEI, Surface
 from ..acquisition.maximize import Seeker
 from ..errors import StudyError
 from ..numerics import Array
@@ -72,7 +70,7 @@ def pareto_front(situation: Situation) -> Front:
     return Front(
         tuple(point(int(i)) for i in rows),
         {name: point(i) for name, i in places.items()},
-        {name: alpha_of(log_ei[i], log_cost[i], log_ei[rows], log_cost[rows]) for name, i in places.items()},
+        dict(zip(landed, map(float, alpha_at(U[: len(landed)], gain, cheapness)), strict=True)),
         situation.unit,
     )
 
@@ -98,14 +96,21 @@ def nondominated(log_ei: Array, log_cost: Array) -> NDArray[np.intp]:
     return order[log_ei[order] > best]
 
 
-def alpha_of(log_ei: float, log_cost: float, front_ei: Array, front_cost: Array) -> float:
-    """The alpha whose EI_alpha is highest at a point of the front: the middle of its slopes to cheaper and dearer points."""
-    away = np.abs(front_cost - log_cost) > 1e-9
-    slopes = (front_ei[away] - log_ei) / (front_cost[away] - log_cost)
-    dearer = front_cost[away] > log_cost
-    low = max(float(slopes[dearer].max()), 0.0) if dearer.any() else 0.0
-    high = max(float(slopes[~dearer].min()), 0.0) if (~dearer).any() else low
-    return 0.5 * (low + high)
+def alpha_at(U: Array, gain: Surface, cheapness: Surface) -> Array:
+    """The alpha whose EI_alpha is highest at each point, as far as its continuous neighbourhood tells.
+
+    At the maximum of log EI - alpha log c inside the cube both gradients are parallel, grad log EI = alpha grad log c; so
+    they are at the cheapest point of a given EI. NaN where no coordinate can move.
+    """
+    _, d_gain = gain(U, True)
+    _, d_cheap = cheapness(U, True)
+    assert d_gain is not None
+    assert d_cheap is not None
+    inside = (U > 1e-6) & (U < 1.0 - 1e-6)
+    d_cost = np.where(inside, -d_cheap, 0.0)
+    length = np.einsum("ij,ij->i", d_cost, d_cost)
+    along = np.einsum("ij,ij->i", np.where(inside, d_gain, 0.0), d_cost)
+    return np.where(length > 1e-12, np.maximum(along, 0.0) / np.maximum(length, 1e-12), np.nan)
 
 
 def short_front(belief: Belief, seeker: Seeker, u: Array) -> dict[str, object]:
@@ -113,15 +118,15 @@ def short_front(belief: Belief, seeker: Seeker, u: Array) -> dict[str, object]:
     space = seeker.encoding.space
     spread = np.vstack([quasi_random(128, len(space), seeker.rng), neighbours(seeker.best, 64, space, seeker.rng)])
     U = np.vstack([u[None, :], space.snap(space.at_target(spread))])
-    log_ei = LogEI().on(belief, seeker.rng)(U, False)[0]
-    log_cost = -negative_log_cost(belief)(U, False)[0]
+    gain, cheapness = LogEI().on(belief, seeker.rng), negative_log_cost(belief)
+    log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     rows = nondominated(log_ei, log_cost)
     kept = rows[np.unique(np.linspace(0, len(rows) - 1, KEPT).round().astype(int))]
     share, cost = np.exp(log_ei - log_ei.max()), np.exp(log_cost)
     return {
         "front": [[round(float(share[i]), 4), float(f"{cost[i]:.4g}")] for i in kept],
         "chosen": [round(float(share[0]), 4), float(f"{cost[0]:.4g}")],
-        "alpha": round(alpha_of(log_ei[0], log_cost[0], log_ei[rows], log_cost[rows]), 4),
+        "alpha": None if np.isnan(alpha := float(alpha_at(u[None, :], gain, cheapness)[0])) else round(alpha, 4),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,9 +14,9 @@ from ..encoding import Encoding
 from ..history import Observations
 from ..numerics import Array, cholesky, single_threaded
 from ..outputs import KINDS, Output
-from .cost.base import CostModel, CostObservations, CostPosterior
+from .cost.base import CostModel, CostObservations, CostPosterior, remember
 from .cost.censored import fit_costs
-from .gp import GP, SAMPLE, Fit, sample_by_rank
+from .gp import GP, SAMPLE, Fit, cold_start_due, sample_by_rank
 from .posterior import Posterior
 from .viability import Viability, learn_viability
 
@@ -66,6 +65,7 @@ class Belief:
     viability: Viability | None
     cost: CostPosterior | None = None
     typical_log_cost: float = 0.0
+    priced: int = 0
     spending: Spending | None = None
     remembered: Mapping[str, Any] = field(default_factory=dict)
 
@@ -75,6 +75,8 @@ class Belief:
         notes = [fit.note for fit in (self.fit, self.viability.fit if self.viability else None) if fit is not None and fit.note]
         if self.viability is not None:
             known["viability"] = self.viability.fit.theta.tolist()
+        if self.cost is not None:
+            known["cost"] = remember(self.cost, self.priced)
         return known | ({"note": "; ".join(notes)} if notes else {})
 
 
@@ -107,17 +109,19 @@ def form_belief(
         objective = objective.condition(failed[foreseen], np.maximum(objective.mean_at(failed[foreseen]), AVERAGE))
     if len(seen.pending):
         objective = with_pending(objective, encoding.features(seen.pending))
-    cost = believed_cost(seen, encoding, cost_model)
+    cost = believed_cost(seen, encoding, cost_model, last.get("cost"))
     typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
-    return Belief(encoding, objective, incumbent, output, fit, viability, cost, typical, spending, last)
+    return Belief(encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last)
 
 
-def believed_cost(seen: Observations, encoding: Encoding, model: CostModel | None) -> CostPosterior | None:
+def believed_cost(
+    seen: Observations, encoding: Encoding, model: CostModel | None, known: Mapping[str, Any] | None = None
+) -> CostPosterior | None:
     """The cost model fitted to what was paid so far; some models need no data."""
     if model is None:
         return None
     costs = CostObservations(seen.priced, seen.gamma, seen.censored)
-    return fit_costs(model, costs, encoding) if len(costs) or getattr(model, "needs_no_data", False) else None
+    return fit_costs(model, costs, encoding, known) if len(costs) or getattr(model, "needs_no_data", False) else None
 
 
 def with_pending(objective: Posterior, waiting: Array) -> Posterior:
@@ -160,9 +164,3 @@ def fit_output(
     tried = [fitted(name, rows) for name in kinds]
     best = max(tried, key=lambda pair: pair[1].evidence + pair[0].log_jacobian(y[rows]))
     return best if len(rows) == len(y) else fitted(best[0].kind, everything)
-
-
-def cold_start_due(n: int, before: int) -> bool:
-    """Whether a fit from scratch is worth its time: when the data have grown by a third since the last power of 4/3."""
-    step = math.log(4 / 3)
-    return math.floor(math.log(max(n, 1)) / step) > math.floor(math.log(max(before, 1)) / step)

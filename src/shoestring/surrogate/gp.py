@@ -8,6 +8,7 @@ hyperparameters behind it and how they were come by. The hyperparameters of the 
 from __future__ import annotations
 
 import logging
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -124,3 +125,9 @@ def sample_by_rank(y: Array, count: int) -> NDArray[np.intp]:
         return np.arange(len(y))
     order = np.argsort(y, kind="stable")
     return np.sort(order[np.linspace(0, len(y) - 1, count).round().astype(np.intp)])
+
+
+def cold_start_due(n: int, before: int) -> bool:
+    """Whether a fit from scratch is worth its time: when the data have grown by a third since the last power of 4/3."""
+    step = math.log(4 / 3)
+    return math.floor(math.log(max(n, 1)) / step) > math.floor(math.log(max(before, 1)) / step)

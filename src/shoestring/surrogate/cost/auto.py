@@ -13,12 +13,15 @@ are taken at hyperparameters that have seen every row, so they flatter it. While
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ...encoding import Encoding
 from ...numerics import LOG_2PI, Array, single_threaded
+from ..gp import cold_start_due
 from .base import CostModel, CostObservations, CostPosterior
 from .gp import LogGPCost
 from .linear import LinearCost, check_features
@@ -40,7 +43,14 @@ class AutoCost:
         check_features("AutoCost", self.features)
 
     @single_threaded
-    def fit(self, costs: CostObservations, encoding: Encoding) -> CostPosterior:
+    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> CostPosterior:
+        if known and not cold_start_due(len(costs), int(known["trials"])):  # chosen a moment ago
+            chosen: dict[str, CostModel] = {
+                "LinearPosterior": LinearCost(self.features),
+                "ResidualPosterior": ResidualGPCost(self.features),
+                "GPCostPosterior": LogGPCost(),
+            }
+            return chosen[known["kind"]].fit(costs, encoding, known)
         best: CostPosterior = LinearCost(self.features).fit(costs, encoding)
         if len(costs) < FEW:
             return best
@@ -49,7 +59,7 @@ class AutoCost:
         if len(costs) > MANY:
             flexible.append(LogGPCost())
         for model in flexible:
-            posterior = model.fit(costs, encoding)
+            posterior = model.fit(costs, encoding, known)
             reached = score(posterior, costs)
             if reached > highest + MARGIN:
                 best, highest = posterior, reached

@@ -10,8 +10,9 @@ cost is a lower bound (the evaluation was cut off).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +58,22 @@ class CostPosterior(Protocol):
 
 
 class CostModel(Protocol):
-    """A specification; ``fit`` returns a posterior, from one observation on."""
+    """A specification; ``fit`` returns a posterior, from one observation on.
 
-    def fit(self, costs: CostObservations, encoding: Encoding) -> CostPosterior: ...
+    ``known`` is what the last fit left behind (``remember``): where to start from, or what was chosen; it may be ignored.
+    """
+
+    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> CostPosterior: ...
+
+
+def remember(posterior: CostPosterior, trials: int) -> dict[str, Any]:
+    """What the next fit may start from, JSON-ready."""
+    return {"kind": type(posterior).__name__, "trials": trials, "theta": list(getattr(posterior, "theta", ()))}
+
+
+def start_from(known: Mapping[str, Any] | None, kind: str) -> Array | None:
+    """The hyperparameters of the last fit, if it was of this kind."""
+    return np.array(known["theta"], dtype=float) if known and known.get("kind") == kind and known.get("theta") else None
 
 
 def expected_log_cost(posterior: CostPosterior, U: Array) -> Array:

@@ -10,6 +10,9 @@ Notation: b the bound, N(m, v) the prediction from the others, s = sqrt(v), z = 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from ...encoding import Encoding
@@ -22,17 +25,19 @@ STILL = 0.01  # of log cost: a change that no longer matters
 WIDEST = PRIOR_NOISE  # a prediction vaguer than this would carry a guess orders of magnitude beyond the bound
 
 
-def fit_costs(model: CostModel, costs: CostObservations, encoding: Encoding) -> CostPosterior:
+def fit_costs(
+    model: CostModel, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None
+) -> CostPosterior:
     """The model's posterior with censored costs at their expectations."""
     hidden = costs.censored
     if not hidden.any():
-        return model.fit(costs, encoding)
+        return model.fit(costs, encoding, known)
     bound = costs.gamma[hidden]
     guess = _first_guess(model, costs, encoding)
     for _ in range(ROUNDS):
         gamma = costs.gamma.copy()
         gamma[hidden] = guess
-        posterior = model.fit(costs.with_gamma(gamma), encoding)
+        posterior = model.fit(costs.with_gamma(gamma), encoding, known)
         if len(costs) == 1:  # there is no other observation to go by
             break
         mean, variance = posterior.left_out()

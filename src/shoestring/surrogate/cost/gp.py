@@ -11,8 +11,10 @@ R rather than Q in the mean, since the constant mean is found anew without row i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,7 @@ from ..evidence import TAU2
 from ..gp import GP, SAMPLE, sample_by_rank
 from ..hyperparameters import Layout
 from ..posterior import Posterior
-from .base import CostObservations
+from .base import CostObservations, start_from
 from .features import CostFeatures
 from .linear import check_features, select
 from .ridge import NOTHING, PRIOR_NOISE, PRIOR_WEIGHT
@@ -44,11 +46,12 @@ class LogGPCost:
             check_features("LogGPCost", self.features)
 
     @single_threaded
-    def fit(self, costs: CostObservations, encoding: Encoding) -> GPCostPosterior:
+    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> GPCostPosterior:
         if len(costs) == 0:
             raise MethodError("a cost model needs at least one observed cost")
         if self.features is None or len(costs) < ENOUGH_TO_CHOOSE:
-            return fit_process(costs.U, costs.gamma, encoding, range(len(encoding.space)), "GP")
+            start = start_from(known, "GPCostPosterior")
+            return fit_process(costs.U, costs.gamma, encoding, range(len(encoding.space)), "GP", start)
         F = CostFeatures(encoding)(costs.U)
         chosen, _ = select(F, encoding.groups, costs.gamma, self.features, all_of_them=True)
         chosen = chosen or [0]  # every evaluation at one point: any parameter says as little as another
@@ -66,6 +69,7 @@ class GPCostPosterior:
     process: Posterior
     centre: float
     scale: float
+    theta: tuple[float, ...] = ()
 
     def log_cost(self, U: Array) -> tuple[Array, Array]:
         mean, variance = self.process.mean_and_variance(self.encoding.features(U)[:, self.columns])
@@ -97,7 +101,7 @@ class GPCostPosterior:
 
 
 def fit_process(
-    U: Array, target: Array, encoding: Encoding, parameters: range | list[int], name: str
+    U: Array, target: Array, encoding: Encoding, parameters: range | list[int], name: str, start: Array | None = None
 ) -> GPCostPosterior:
     """A GP for ``target`` over some parameters. Hyperparameters come from a sample of large data, the posterior from all."""
     n = len(target)
@@ -109,9 +113,9 @@ def fit_process(
     scale = float(np.sqrt((PRIOR_WEIGHT * PRIOR_NOISE + off @ off) / (PRIOR_WEIGHT + n - 1.0)))
     Z, y = encoding.features(U)[:, columns], off / scale
     rows = sample_by_rank(y, SAMPLE)
-    fit = ENGINE.fit(Z[rows], y[rows], groups)
+    fit = ENGINE.fit(Z[rows], y[rows], groups, start=start)
     process = fit.posterior
     if len(rows) < n:
         layout = Layout(groups, ENGINE.warp)
         process = Posterior.given(layout.kernel(fit.theta, ENGINE.kernel), layout.noise(fit.theta), Z, y)
-    return GPCostPosterior(name, encoding, columns, process, centre, scale)
+    return GPCostPosterior(name, encoding, columns, process, centre, scale, tuple(fit.theta.tolist()))

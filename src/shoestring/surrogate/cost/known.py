@@ -12,9 +12,9 @@ differences.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,8 @@ STEP = 1e-4  # of the differences along a continuous coordinate
 class KnownCost:
     """``KnownCost(f)``: f(config) -> cost; ``KnownCost(f, learned=LinearCost())``: f times a learned factor."""
 
+    needs_no_data: ClassVar[bool] = True
+
     f: Callable[[dict[str, Any]], float]
     learned: CostModel | None = None
 
@@ -40,15 +42,15 @@ class KnownCost:
         if not callable(self.f):
             raise MethodError(f"KnownCost: f must be a function from a config to its cost, not {self.f!r}")
 
-    def fit(self, costs: CostObservations, encoding: Encoding) -> KnownPosterior:
-        known = Known(self.f, encoding)
-        base = known(costs.U)
+    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> KnownPosterior:
+        part = Known(self.f, encoding)
+        base = part(costs.U)
         if self.learned is None:
-            return KnownPosterior("known", known, None, base, CERTAIN)
+            return KnownPosterior("known", part, None, base, CERTAIN)
         if len(costs) == 0:
-            return KnownPosterior("known, nothing learned yet", known, None, base, PRIOR_NOISE)
+            return KnownPosterior("known, nothing learned yet", part, None, base, PRIOR_NOISE)
         learned = self.learned.fit(costs.with_gamma(costs.gamma - base), encoding)
-        return KnownPosterior(f"known times {learned.name}", known, learned, base, 0.0)
+        return KnownPosterior(f"known times {learned.name}", part, learned, base, 0.0)
 
 
 @dataclass(frozen=True)

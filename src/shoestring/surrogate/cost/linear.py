@@ -9,7 +9,9 @@ closed-form leave-one-out error (PRESS, see ``ridge``) most, and the search ends
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +38,7 @@ class LinearCost:
         check_features("LinearCost", self.features)
 
     @single_threaded
-    def fit(self, costs: CostObservations, encoding: Encoding) -> LinearPosterior:
+    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> LinearPosterior:
         features = CostFeatures(encoding)
         F = features(costs.U)
         chosen, strength = select(F, features.groups, costs.gamma, self.features)
@@ -99,14 +101,14 @@ def select(
 ) -> tuple[list[int], float]:
     """The parameters that matter, the most telling first, and the ridge strength; ``all_of_them``: without stopping early.
 
-    One parameter for every two observations beyond the first at most: with fewer, PRESS itself is a matter of luck.
+    One parameter for every three observations beyond the first at most: with fewer, PRESS itself is a matter of luck.
     """
     n = len(gamma)
     chosen: list[int] = []
     strength = STRENGTHS[0]
     if n < 2:
         return chosen, strength
-    allowed = most if all_of_them else min(most, (n - 1) // 2)
+    allowed = most if all_of_them else min(most, (n - 1) // 3)
     blocks = {int(j): F[:, groups == j] for j in np.unique(groups) if np.ptp(F[:, groups == j], axis=0).max() > 0}
     design = np.ones((n, 1))
     best = _press(design, gamma, strength)

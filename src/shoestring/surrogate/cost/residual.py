@@ -14,13 +14,15 @@ selection, ridge strength and hyperparameters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ...encoding import Encoding
 from ...numerics import Array, single_threaded
-from .base import CostObservations
+from .base import CostObservations, start_from
 from .gp import GPCostPosterior, fit_process
 from .linear import LinearCost, LinearPosterior, check_features
 
@@ -35,9 +37,10 @@ class ResidualGPCost:
         check_features("ResidualGPCost", self.features)
 
     @single_threaded
-    def fit(self, costs: CostObservations, encoding: Encoding) -> ResidualPosterior:
+    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> ResidualPosterior:
         linear = LinearCost(self.features).fit(costs, encoding)
-        rest = fit_process(costs.U, linear.ridge.error, encoding, range(len(encoding.space)), "GP")
+        start, everything = start_from(known, "ResidualPosterior"), range(len(encoding.space))
+        rest = fit_process(costs.U, linear.ridge.error, encoding, everything, "GP", start)
         return ResidualPosterior(f"{linear.name} + GP", linear, rest, linear.design(costs.U))
 
 
@@ -49,6 +52,10 @@ class ResidualPosterior:
     linear: LinearPosterior
     rest: GPCostPosterior
     X: Array  # the linear model's design
+
+    @property
+    def theta(self) -> tuple[float, ...]:
+        return self.rest.theta
 
     def log_cost(self, U: Array) -> tuple[Array, Array]:
         mean, spread, _ = self.linear.ridge.predict(self.linear.design(U))

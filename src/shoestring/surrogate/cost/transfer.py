@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -41,6 +41,8 @@ class Row:
 @dataclass(frozen=True, eq=False)  # equal only to itself, so that what was learned can be kept by identity
 class TransferCost:
     """Made by ``from_rows`` or ``from_studies``; ``online`` is the model that evidence may hand over to."""
+
+    needs_no_data: ClassVar[bool] = True
 
     rows: tuple[Row, ...]
     meta: Meta = field(default_factory=dict)
@@ -105,7 +107,7 @@ class TransferCost:
             return ()
         return tuple(name for name in self.meta if all(name in row.meta for row in self.rows))
 
-    def fit(self, costs: CostObservations, encoding: Encoding) -> CostPosterior:
+    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> CostPosterior:
         return hand_over(transferred(self, encoding), costs, encoding, self.online)
 
 
