@@ -78,7 +78,7 @@ def pareto(study: Study, path: str | PathLike[str] | None = None, ax: Any = None
     ax.set_xlabel(f"expected cost ({front.unit})", fontsize=FONT)
     ax.set_ylabel("expected improvement", fontsize=FONT)
     ax.set_title(f"EI-cost front after {plural(len(study.log), 'trial')}", fontsize=FONT + 1, loc="left")
-    return _finished(ax, path, legend="lower right", size=FONT - 4)
+    return _finished(ax, path, legend="upper left", size=FONT - 4)
 
 
 def costs(study: Result | Study, path: str | PathLike[str] | None = None, ax: Any = None) -> Any:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..acquisition.cost_aware import EIAlpha
+from ..acquisition.cost_aware import EIAlpha, EICool
 from ..acquisition.improvement import LogEI
 from ..surrogate.belief import believed_cost
 from ..trial import Suggestion
 from .bayes import Bayes
 from .method import Situation
 
-ALPHA = 0.5
+ALPHA = 0.2  # where the budget is not in cost: a fifth of the way from EI to EI per unit cost
 NOTICED = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
 EXPLAINED = 0.5  # share of the variance of log cost that must be foretold (leave-one-out)
 SPREAD = 0.4  # deviation of log cost over the trials: about one half more or less
@@ -21,10 +21,17 @@ SPREAD = 0.4  # deviation of log cost over the trials: about one half more or le
 
 @dataclass(frozen=True)
 class Auto:
-    """Looks at what the problem has, and suggests accordingly."""
+    """Looks at what the problem has, and suggests accordingly.
+
+    Costs that matter are weighed by EI-cool under a budget in cost (cheap evaluations first, the dear ones at the end, when
+    it is known where they pay), and mildly otherwise.
+    """
 
     def suggest(self, situation: Situation) -> Suggestion:
-        return Bayes(EIAlpha(ALPHA) if costs_matter(situation) else LogEI()).suggest(situation)
+        if not costs_matter(situation):
+            return Bayes(LogEI()).suggest(situation)
+        in_cost = situation.spending is not None and situation.spending.in_cost
+        return Bayes(EICool() if in_cost else EIAlpha(ALPHA)).suggest(situation)
 
 
 def costs_matter(situation: Situation) -> bool:
