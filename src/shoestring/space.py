@@ -21,6 +21,7 @@ from .numerics import Array
 from .parameters import Fidelity, Float, Int, plain
 
 Config = dict[str, Any]
+FEW_ENOUGH = 64  # values of a parameter that are kept in a table
 Parameter = Float | Int | Fidelity | Choice
 _KINDS: dict[str, type[Parameter]] = {"float": Float, "int": Int, "fidelity": Fidelity, "choice": Choice}
 
@@ -125,12 +126,32 @@ class Space(Mapping[str, Parameter]):
     def active(self, U: Array) -> NDArray[np.bool_]:
         """Which parameters count at each point of U."""
         mask = np.ones(U.shape, dtype=bool)
+        indices: dict[int, NDArray[np.intp]] = {}
+        for column, above, allowed in self._links:
+            if above not in indices:
+                indices[above] = self[self.names[above]].index(U[:, above])
+            mask[:, column] &= mask[:, above] & allowed[indices[above]]
+        return mask
+
+    @cached_property
+    def _links(self) -> list[tuple[int, int, NDArray[np.bool_]]]:
+        """(column, parent's column, which of the parent's levels allow it) for every condition, parents first."""
+        links = []
         for name in self._order:
             for parent, levels in self._conditions[name].items():
-                above = self._column[parent]
-                met = np.isin(self[parent].index(U[:, above]), list(levels))
-                mask[:, self._column[name]] &= mask[:, above] & met
-        return mask
+                allowed = np.zeros(self[parent].levels or 0, dtype=bool)
+                allowed[list(levels)] = True
+                links.append((self._column[name], self._column[parent], allowed))
+        return links
+
+    @cached_property
+    def ladders(self) -> dict[int, Array]:
+        """The unit coordinates of all values, by column, for parameters with few of them (fidelities apart)."""
+        return {
+            j: parameter.grid_units()
+            for j, parameter in enumerate(self.values())
+            if parameter.levels is not None and parameter.levels <= FEW_ENOUGH and not parameter.fidelity
+        }
 
     # -- fidelities ------------------------------------------------------------------------------------------------
 

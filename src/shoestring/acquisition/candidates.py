@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from ..choice import Choice
 from ..errors import SpaceExhausted
 from ..numerics import Array
-from ..space import Space
+from ..space import FEW_ENOUGH, Parameter, Space
 
 SAME = 1e-9  # points nearer than this in every coordinate are one point
 WHOLE = 4096  # finite spaces up to this size are searched whole
 COUNTABLE = 1_000_000  # up to this size a space is enumerated before it is called exhausted
+MANY = FEW_ENOUGH  # of a choice with more options than this, a random part is tried
 FEW = 12  # a number with at most this many values is exchanged over all of them
-MANY = 64  # of a choice with more options than this, a random part is tried
 
 
 def quasi_random(count: int, dimensions: int, rng: np.random.Generator) -> Array:
@@ -45,19 +45,26 @@ def moves_from(u: Array, space: Space, rng: np.random.Generator) -> Array:
     for j, parameter in enumerate(space.values()):
         if parameter.levels is None or parameter.fidelity:
             continue
-        at = int(parameter.index(u[j : j + 1])[0])
-        if isinstance(parameter, Choice) and parameter.levels > MANY:
-            levels = rng.choice(parameter.levels, MANY, replace=False)
-        elif isinstance(parameter, Choice) or parameter.levels <= FEW:
-            levels = np.arange(parameter.levels)
+        ladder = space.ladders.get(j)
+        if ladder is not None and (isinstance(parameter, Choice) or parameter.levels <= FEW):
+            units = ladder[np.abs(ladder - u[j]) > SAME]
         else:
-            reach = np.unique(np.geomspace(1, parameter.levels / 4, 5).astype(int))
-            levels = np.concatenate([at - reach, at + reach])
-        levels = levels[(levels >= 0) & (levels < parameter.levels) & (levels != at)]
-        block = np.tile(u, (len(levels), 1))
-        block[:, j] = parameter.units(levels)
+            units = parameter.units(other_levels(parameter, u[j : j + 1], rng))
+        block = np.tile(u, (len(units), 1))
+        block[:, j] = units
         moves.append(block)
     return np.vstack(moves)
+
+
+def other_levels(parameter: Parameter, u: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Of a parameter with many values: some options drawn at random, or whole numbers near and far."""
+    count, at = parameter.levels or 0, int(parameter.index(u)[0])
+    if isinstance(parameter, Choice):
+        levels = rng.choice(count, MANY, replace=False)
+    else:
+        reach = np.unique(np.geomspace(1, count / 4, 5).astype(int))
+        levels = np.concatenate([at - reach, at + reach])
+    return np.asarray(levels[(levels >= 0) & (levels < count) & (levels != at)])
 
 
 def known(U: Array, seen: Array) -> NDArray[np.bool_]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from ..acquisition.cost_aware import EIAlpha, EICool
 from ..acquisition.improvement import LogEI
-from ..surrogate.belief import believed_cost
 from ..trial import Suggestion
 from .bayes import Bayes
 from .method import Situation
@@ -41,11 +40,9 @@ def costs_matter(situation: Situation) -> bool:
         return False
     if seen.measured.all() and float(np.exp(np.median(seen.gamma))) < NOTICED:
         return False
-    known = (situation.known or {}).get("cost")
-    posterior = believed_cost(seen, situation.encoding, situation.cost_model, known)
-    if posterior is None:
+    if situation.cost is None:
         return False
-    mean, _ = posterior.left_out()
+    mean, _ = situation.cost.left_out()
     if len(mean) != len(seen.gamma):
         return True
     wrong = float(np.sum((mean - seen.gamma) ** 2))

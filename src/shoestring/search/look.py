@@ -11,8 +11,8 @@ AROUND = 5  # best trials whose neighbourhood is searched
 
 def believe(situation: Situation, *, costs: bool) -> Belief:
     """The model fitted to what was seen; with ``costs``, the cost model too."""
-    model = situation.cost_model if costs else None
-    return form_belief(situation.seen, situation.encoding, situation.model, situation.known, model, situation.spending)
+    cost = situation.cost if costs else None
+    return form_belief(situation.seen, situation.encoding, situation.model, situation.known, cost, situation.spending)
 
 
 def seeker_for(situation: Situation) -> Seeker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy as np
 from ..encoding import Encoding
 from ..history import Observations
 from ..space import Space
-from ..surrogate.belief import Spending
-from ..surrogate.cost.base import CostModel
+from ..surrogate.belief import Spending, believed_cost
+from ..surrogate.cost.base import CostModel, CostPosterior
 from ..surrogate.gp import GP
 from ..trial import Suggestion
 
@@ -37,6 +38,11 @@ class Situation:
     cost_model: CostModel
     spending: Spending | None = None
     unit: str = "s"
+
+    @cached_property
+    def cost(self) -> CostPosterior | None:
+        """What evaluations cost, fitted when it is first asked for; None while nothing is known."""
+        return believed_cost(self.seen, self.encoding, self.cost_model, (self.known or {}).get("cost"))
 
     @property
     def rng(self) -> np.random.Generator:

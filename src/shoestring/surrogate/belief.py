@@ -86,13 +86,10 @@ def form_belief(
     encoding: Encoding,
     model: GP,
     last: Mapping[str, Any] | None,
-    cost_model: CostModel | None = None,
+    cost: CostPosterior | None = None,
     spending: Spending | None = None,
 ) -> Belief:
-    """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion.
-
-    Costs are modelled when a cost model is given and costs are known.
-    """
+    """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion."""
     Z, n = encoding.features(seen.U), len(seen.y)
     last = last or {}
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
@@ -109,17 +106,14 @@ def form_belief(
         objective = objective.condition(failed[foreseen], np.maximum(objective.mean_at(failed[foreseen]), AVERAGE))
     if len(seen.pending):
         objective = with_pending(objective, encoding.features(seen.pending))
-    cost = believed_cost(seen, encoding, cost_model, last.get("cost"))
     typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
     return Belief(encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last)
 
 
 def believed_cost(
-    seen: Observations, encoding: Encoding, model: CostModel | None, known: Mapping[str, Any] | None = None
+    seen: Observations, encoding: Encoding, model: CostModel, known: Mapping[str, Any] | None = None
 ) -> CostPosterior | None:
     """The cost model fitted to what was paid so far; some models need no data."""
-    if model is None:
-        return None
     costs = CostObservations(seen.priced, seen.gamma, seen.censored)
     return fit_costs(model, costs, encoding, known) if len(costs) or getattr(model, "needs_no_data", False) else None
 
