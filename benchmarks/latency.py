@@ -20,7 +20,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import threadpool_limits
 
 from benchmarks import machine
-from benchmarks.timing import DIMENSIONS, TIMERS, Times
+from benchmarks.timing import DIMENSIONS, TIMERS, Times, time_method
 
 SIZES = (25, 100, 300, 1000)
 REPEATS = {25: 9, 100: 9, 300: 5, 1000: 3}
@@ -83,6 +83,19 @@ def lapack_share(n: int, repeats: int) -> float:
     return statistics.median(shares)
 
 
+def against_ei(n: int, repeats: int) -> dict[str, float]:
+    """What cost-aware suggestions take, as a multiple of EI's, taking turns on the same data."""
+    import shoestring as st
+
+    methods = {"ei": st.EI(), "ei_alpha": st.EIAlpha(0.5), "cei": st.CEI(0.2), "gittins": st.Gittins(), "auto": "auto"}
+    times: dict[str, list[float]] = {name: [] for name in methods}
+    for seed in range(repeats):
+        for name, method in methods.items():
+            times[name] += time_method(method, n, seed, 5)
+    base = statistics.median(times["ei"])
+    return {name: round(statistics.median(found) / base, 2) for name, found in times.items() if name != "ei"}
+
+
 def _median_ms(seconds: list[float]) -> float:
     return round(1e3 * statistics.median(seconds), 3)
 
@@ -129,6 +142,7 @@ def main() -> None:
         warnings.simplefilter("ignore")
         report = report_of(measure(libraries, QUICK_REPEATS if options.quick else REPEATS))
         if "shoestring" in libraries:
+            report["vs_ei_100"] = against_ei(100, 2 if options.quick else 5)
             report["lapack_share"] = {str(n): lapack_share(n, 1 if options.quick else 3) for n in SIZES}
     report["machine"] = machine.facts()
     options.results.parent.mkdir(parents=True, exist_ok=True)

@@ -78,6 +78,9 @@ def latency_text(report: dict[str, Any]) -> str:
     for key, label in (("vs_optuna", "times faster than Optuna"), ("vs_botorch", "times faster than BoTorch")):
         lines.append(f"| **{label}** | " + " | ".join(f"{report[key][n]:.1f}" for n in sizes) + " |")
     lines.append("| share of a fit in LAPACK | " + " | ".join(f"{report['lapack_share'][n]:.2f}" for n in sizes) + " |")
+    if "vs_ei_100" in report:
+        shown = ", ".join(f"{name} {ratio:.1f}" for name, ratio in report["vs_ei_100"].items())
+        lines += ["", f"Cost-aware suggestions at n = 100, as multiples of EI's: {shown}."]
     facts = report["machine"]
     lines += ["", f"One thread of {facts['cpu_model']}, {facts['date'][:10]}. Warm: after one more result; cold: a fresh study."]
     return "\n".join(lines)

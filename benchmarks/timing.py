@@ -71,6 +71,24 @@ def time_shoestring(n: int, seed: int, warm: int) -> Times:
     return times
 
 
+def time_method(method: Any, n: int, seed: int, warm: int) -> list[float]:
+    """Warm suggestions of one method of ours, on data whose costs differ tenfold."""
+    import shoestring as st
+
+    def cost(config: Config) -> float:
+        return math.exp(1.5 * config["x0"] + config["x1"])
+
+    study = st.Study(shoestring_space(PROBLEM), method=method, seed=seed, stop=None)
+    for config, value in observations(n, seed):
+        study.add(config, value, cost=cost(config))
+    trial, times = study.ask(), []
+    for _ in range(warm):
+        study.tell(trial, smooth(trial.config), cost=cost(trial.config))
+        trial, seconds = _clocked(study.ask)
+        times.append(seconds)
+    return times
+
+
 def time_optuna(n: int, seed: int, warm: int) -> Times:
     import optuna
 

@@ -29,13 +29,14 @@ from .errors import (
     TrialError,
 )
 from .history import History
+from .optimize import maximize, minimize
 from .outcome import Outcome
 from .parameters import Fidelity, Float, Int
 from .result import Recommendation, Result
 from .search.front import Front, FrontPoint
 from .search.sampling import Random, Sobol
 from .space import Space
-from .study import Study, maximize, minimize
+from .study import Study
 from .surrogate.cost.auto import AutoCost
 from .surrogate.cost.gp import LogGPCost
 from .surrogate.cost.known import KnownCost

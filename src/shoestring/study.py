@@ -35,7 +35,6 @@ from .surrogate.cost.base import CostModel
 from .surrogate.gp import GP
 from .termination.verdict import Rule, Verdict
 from .trial import State, Trial
-from .wording import plural
 
 INITIAL = 8  # trials of the space-filling start: after a handful the model is a better guide than chance
 
@@ -311,34 +310,3 @@ def whole_number(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise MethodError(f"{what} must be a whole number, not {value!r}")
     return value
-
-
-def minimize(objective: Objective, space: Space, budget: str | int | Budget, **options: Any) -> Result:
-    """Find the config with the lowest value: ``st.minimize(train, space, budget="10m", seed=0)``.
-
-    The objective takes a config (a dict) and returns a number or an ``st.Outcome``. ``options`` are those of ``Study``
-    and of ``Study.minimize``.
-    """
-    return _optimize("minimize", objective, space, budget, options)
-
-
-def maximize(objective: Objective, space: Space, budget: str | int | Budget, **options: Any) -> Result:
-    """As ``minimize``, the other way up."""
-    return _optimize("maximize", objective, space, budget, options)
-
-
-def _optimize(
-    direction: Literal["minimize", "maximize"], objective: Objective, space: Space, budget: Any, options: dict[str, Any]
-) -> Result:
-    running = {name: options.pop(name) for name in ("callbacks", "raise_errors", "progress") if name in options}
-    if "direction" in options:
-        raise MethodError(f"st.{direction} has its direction in its name; leave direction= out")
-    read_budget(budget)
-    study = Study(space, direction=direction, **options)
-    try:
-        return getattr(study, direction)(objective, budget, **running)  # type: ignore[no-any-return]
-    except Exception as error:
-        error.study = study  # type: ignore[attr-defined]
-        error.add_note(f"{plural(len(study.ledger), 'trial')} of the study are kept: they are in this exception's .study")
-        raise
-
