@@ -35,7 +35,8 @@ def costmodels(report: dict[str, Any], path: Path) -> None:
         axis.plot(sizes, [mean["value"] for mean in means], marker="o", label=models.LABELS[label], lw=width)
         axis.fill_between(sizes, [mean["low"] for mean in means], [mean["high"] for mean in means], alpha=0.08)
     axis.set(xlabel="evaluations seen", ylabel="RMSE of log cost", xscale="log", title=f"{report['problems']} problems")
-    axis.legend(fontsize=8)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=8)
     _save(figure, path)
 
 
@@ -71,7 +72,8 @@ def biopt(report: dict[str, Any], path: Path) -> None:
                 axis.annotate(label.removeprefix("ei_alpha_").removeprefix("cei_"), (a, b), fontsize=7, color=colour)
         axis.axhline(0.0, color="grey", lw=0.5)
         axis.set(xlabel="cost saved against EI, %", ylabel="accuracy lost against EI, %", title=statistic)
-        axis.legend(fontsize=8)
+        if axis.get_legend_handles_labels()[0]:
+            axis.legend(fontsize=8)
     _save(figure, path)
 
 
@@ -84,7 +86,8 @@ def alphas(report: dict[str, Any], path: Path) -> None:
         if label in methods.CEI_FAMILY or label == methods.DEFAULT:
             axis.plot(range(1, len(curve) + 1), curve, label=label)
     axis.set(xlabel="evaluation", ylabel="alpha that the choice amounts to")
-    axis.legend(fontsize=8)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=8)
     _save(figure, path)
 
 
@@ -100,7 +103,8 @@ def plugged(report: dict[str, Any], path: Path) -> None:
         for label, a, b in zip(chosen, x, y, strict=True):
             axis.annotate(methods.split(label)[0].removeprefix("ei_alpha_"), (a, b), fontsize=7)
     axis.set(xlabel="cost saved against EI, %", ylabel="accuracy lost against EI, %")
-    axis.legend(fontsize=8)
+    if axis.get_legend_handles_labels()[0]:
+        axis.legend(fontsize=8)
     _save(figure, path)
 
 
