@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -59,12 +61,15 @@ def moves_from(u: Array, space: Space, rng: np.random.Generator) -> Array:
 def other_levels(parameter: Parameter, u: Array, rng: np.random.Generator) -> NDArray[np.intp]:
     """Of a parameter with many values: some options drawn at random, or whole numbers near and far."""
     count, at = parameter.levels or 0, int(parameter.index(u)[0])
-    if isinstance(parameter, Choice):
-        levels = rng.choice(count, MANY, replace=False)
-    else:
-        reach = np.unique(np.geomspace(1, count / 4, 5).astype(int))
-        levels = np.concatenate([at - reach, at + reach])
+    levels = rng.choice(count, MANY, replace=False) if isinstance(parameter, Choice) else at + _steps(count)
     return np.asarray(levels[(levels >= 0) & (levels < count) & (levels != at)])
+
+
+@cache
+def _steps(count: int) -> NDArray[np.intp]:
+    """Steps down and up a ladder of ``count`` values: one, and then longer ones up to a quarter of it."""
+    reach = np.unique(np.geomspace(1, count / 4, 5).astype(np.intp))
+    return np.concatenate([-reach, reach])
 
 
 def known(U: Array, seen: Array) -> NDArray[np.bool_]:
