@@ -204,7 +204,8 @@ def test_a_real_ctrl_c_ends_the_real_demo_with_its_result(tmp_path: Path) -> Non
         finally:
             process.kill()  # does nothing to a process that has ended
     assert process.returncode == 130, errors
-    assert "best found" in output
+    assert "interrupted" in output
+    assert "best found" in output or "nothing has succeeded" in output  # on a slow machine no trial may have ended yet
     assert "Traceback" not in errors
 
 
