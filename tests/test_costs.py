@@ -211,3 +211,10 @@ def test_a_resumed_cost_aware_study_goes_on_as_if_it_had_not_stopped():
     again = st.Study.from_json(part.to_json(), **options)
     again.minimize(train, 16)
     assert [trial.config for trial in again.history] == [trial.config for trial in whole.history]
+
+
+def test_a_resumed_study_takes_its_cost_model_again():
+    part = st.Study(SPACE, st.EIpu(), seed=4, cost_model=st.KnownCost(price))
+    part.minimize(train, 11)
+    again = st.Study.from_json(part.to_json(), st.EIpu(), cost_model=st.KnownCost(price))
+    assert again.ask().suggestion["cost"] == part.ask().suggestion["cost"]

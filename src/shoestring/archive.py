@@ -38,7 +38,7 @@ def from_json(kind: type[Study], text: str, **code: Any) -> Study:
         study = kind(Space.from_json(state["space"]), **{name: state[name] for name in SETTINGS}, **code)
         study.seconds = float(state["seconds"])
         for record in state["trials"]:
-            study.ledger.restore(Trial.from_dict(record))
+            study.ledger.write(Trial.from_dict(record))
         study.ledger.queue += [(config, suggestion) for config, suggestion in state["queue"]]
     except json.JSONDecodeError as error:
         raise StudyError(f"this study cannot be read: {error}") from None

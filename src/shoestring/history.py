@@ -39,6 +39,11 @@ class History(Sequence[Trial]):
     def __iter__(self) -> Iterator[Trial]:
         return iter(self.trials)
 
+    @property
+    def counted(self) -> int:
+        """Trials that were not abandoned."""
+        return len(self) - len(self.having(State.ABANDONED))
+
     def having(self, *states: State) -> tuple[Trial, ...]:
         return tuple(trial for trial in self.trials if trial.state in states)
 
@@ -98,6 +103,11 @@ class Observations:
     def seen(self) -> Array:
         """Every point that need not be asked again."""
         return np.vstack([self.U, self.failed, self.pending])
+
+    @property
+    def eligible(self) -> NDArray[np.intp]:
+        """Finished trials that may be the best: those at the target fidelity, or all while there are none."""
+        return np.flatnonzero(self.at_target) if self.at_target.any() else np.arange(len(self.y))
 
     @property
     def order(self) -> NDArray[np.intp]:

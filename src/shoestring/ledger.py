@@ -36,27 +36,25 @@ class Ledger:
         """``history`` may be an earlier one: trials are only ever added."""
         return observe(history, self._points[: len(history)])
 
-    def open(self, config: Config, suggestion: Mapping[str, Any]) -> Trial:
+    def draft(self, config: Config, suggestion: Mapping[str, Any]) -> Trial:
+        """The next trial, not yet written."""
         fidelity = {name: config[name] for name in self.space.fidelities}
-        trial = Trial(len(self.trials), config, fidelity=fidelity, suggestion=suggestion, asked_at=time.time())
-        self.restore(trial)
+        return Trial(len(self.trials), config, fidelity=fidelity, suggestion=suggestion, asked_at=time.time())
+
+    def open(self, config: Config, suggestion: Mapping[str, Any]) -> Trial:
+        trial = self.draft(config, suggestion)
+        self.write(trial)
         self._clocks[trial.number] = time.perf_counter()
         return trial
 
-    def restore(self, trial: Trial) -> None:
-        """A trial that was written before, elsewhere."""
+    def write(self, trial: Trial) -> None:
+        """A trial that is new here: just opened, finished elsewhere, or read from a file."""
         self.trials.append(trial)
         self._points.append(self.space.encode(trial.config))
 
     def close(self, trial: Trial) -> None:
         self.trials[trial.number] = trial
         self._clocks.pop(trial.number, None)
-
-    def undo(self) -> None:
-        """Take back the trial opened last."""
-        self.close(self.trials[-1])
-        self.trials.pop()
-        self._points.pop()
 
     def seconds_open(self, trial: Trial) -> float | None:
         """How long ago it was asked: by this process's steady clock, or else by the time of day."""

@@ -36,10 +36,15 @@ class Outcome:
 
 
 def conclude(
-    trial: Trial, told: Outcome, error: str | None, seconds: float | None, reports: Sequence[Mapping[str, Any]] = ()
+    trial: Trial,
+    told: Outcome,
+    error: str | None,
+    seconds: float | None,
+    reports: Sequence[Mapping[str, Any]] = (),
+    censored: bool = False,
 ) -> Trial:
     """The finished trial. Without a cost, what was last reported or else the seconds; without a value, the folds' mean."""
-    results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports)}
+    results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports), "censored": censored}
     reported = next((report["cost"] for report in reversed(reports) if report["cost"] is not None), None)
     measured = seconds if reported is None else reported
     results["cost"] = measured if told.cost is None else read_cost(told.cost)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .trial import State
 from .wording import amount, plural, rounded
 
 if TYPE_CHECKING:
@@ -67,8 +66,7 @@ def line(study: Study, budget: Budget) -> str:
         limits.append(f"spent {amount(history.spent, study.unit)}")
     if budget.seconds is not None:
         limits.append(f"{amount(study.seconds, 's')} of {amount(budget.seconds, 's')}")
-    count = len(history) - len(history.having(State.ABANDONED))
-    trials = plural(count, "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
+    trials = plural(history.counted, "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
     best = history.best
     gain = history[-1].suggestion.get("gain") if len(history) else None
     parts = [*limits, trials, f"best {rounded(best.value)}" if best else "no result yet"]

@@ -171,7 +171,7 @@ class Study:
             told = value if isinstance(value, Outcome) else Outcome(value)
             given: dict[str, Any] = {"cost": cost, "folds": folds, "gradient": gradient}
             told = replace(told, **{name: item for name, item in given.items() if item is not None})
-            return self._close(replace(opened, censored=censored), told, error, self.ledger.seconds_open(opened)).detached()
+            return self._close(opened, told, error, self.ledger.seconds_open(opened), censored=censored).detached()
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Have a config asked next (after those enqueued before it)."""
@@ -181,15 +181,12 @@ class Study:
     def add(self, config: Mapping[str, Any], value: float | None = None, **results: Any) -> Trial:
         """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; ``folds=``, ``gradient=``, ``error=`` as for tell."""
         with self._lock:
-            opened = self.ledger.open(self.space.check(config), {"by": "you", "why": "added"})
-            try:
-                told = value if isinstance(value, Outcome) else Outcome(value)
-                error = results.pop("error", None)
-                opened = replace(opened, censored=results.pop("censored", False))
-                return self._close(opened, replace(told, **results), error, None).detached()
-            except Exception:
-                self.ledger.undo()
-                raise
+            error, censored = results.pop("error", None), results.pop("censored", False)
+            told = replace(value if isinstance(value, Outcome) else Outcome(value), **results)
+            draft = self.ledger.draft(self.space.check(config), {"by": "you", "why": "added"})
+            finished = conclude(draft, told, error, None, censored=censored)
+            self.ledger.write(finished)
+            return finished.detached()
 
     def halt(self, reason: str = "halted by request") -> None:
         """End the running ``minimize`` after the present trial; for callbacks and other threads."""
@@ -231,7 +228,7 @@ class Study:
 
     def _situation(self, history: History) -> Situation:
         known = next((trial.suggestion["model"] for trial in reversed(history.trials) if "model" in trial.suggestion), None)
-        index = len(history) - len(history.having(State.ABANDONED))  # so that an interrupted trial shifts nothing
+        index = history.counted  # an interrupted trial shifts nothing
         return Situation(
             self.space, self._encoding, self.ledger.observations(history), index, self.seed, self.model, self.initial, known,
             self.cost_model, self._spending(history), self.unit,
@@ -244,8 +241,7 @@ class Study:
         if self.budget.cost is not None:
             return Spending(self.budget.cost, history.spent, sum(trial.cost or 0.0 for trial in start))
         if self.budget.trials is not None:
-            count = len(history) - len(history.having(State.ABANDONED))
-            return Spending(self.budget.trials, count, min(self.initial, count), in_cost=False)
+            return Spending(self.budget.trials, history.counted, min(self.initial, history.counted), in_cost=False)
         assert self.budget.seconds is not None
         return Spending(self.budget.seconds, self.seconds, sum(trial.seconds or 0.0 for trial in start), in_cost=False)
 
@@ -258,8 +254,16 @@ class Study:
             raise TrialError(f"trial {number} was asked by another study, not by this one")
         return found
 
-    def _close(self, trial: Trial, told: Outcome, error: str | None, seconds: float | None, reports: Sequence[Any] = ()) -> Trial:
-        finished = conclude(trial, told, error, seconds, reports)
+    def _close(
+        self,
+        trial: Trial,
+        told: Outcome,
+        error: str | None,
+        seconds: float | None,
+        reports: Sequence[Any] = (),
+        censored: bool = False,
+    ) -> Trial:
+        finished = conclude(trial, told, error, seconds, reports, censored)
         if trial.state in (State.DONE, State.FAILED):
             same = (trial.state, trial.value, trial.error) == (finished.state, finished.value, finished.error)
             if same and (told.cost is None or trial.cost == finished.cost):
@@ -295,14 +299,16 @@ class Study:
     # -- to text and back --------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
-        """The whole state but for method, model and rule, which are code: give them to ``from_json`` again."""
+        """The whole state but for method, models and rule, which are code: give them to ``from_json`` again."""
         with self._lock:
             return archive.to_json(self)
 
     @classmethod
-    def from_json(cls, text: str, method: Any = "auto", stop: Any = "auto", model: GP | None = None) -> Study:
+    def from_json(
+        cls, text: str, method: Any = "auto", stop: Any = "auto", model: GP | None = None, cost_model: Any = "auto"
+    ) -> Study:
         """A study as ``to_json`` left it; its next suggestion is the one the original would have made."""
-        return archive.from_json(cls, text, method=method, stop=stop, model=model)
+        return archive.from_json(cls, text, method=method, stop=stop, model=model, cost_model=cost_model)
 
 
 def whole_number(value: Any, what: str) -> int:

@@ -23,8 +23,8 @@ class SparingLines:
     def share(self, study: Study) -> float:
         """How much of the budget is spent, by the limit that is nearest."""
         used = (
-            (len(study.history), self.budget.trials),
+            (study.log.counted, self.budget.trials),
             (study.seconds, self.budget.seconds),
-            (study.history.spent, self.budget.cost),
+            (study.log.spent, self.budget.cost),
         )
         return max(amount / limit for amount, limit in used if limit is not None)

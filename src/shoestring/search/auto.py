@@ -29,8 +29,7 @@ class Auto:
     def suggest(self, situation: Situation) -> Suggestion:
         if not costs_matter(situation):
             return Bayes(LogEI()).suggest(situation)
-        in_cost = situation.spending is not None and situation.spending.in_cost
-        return Bayes(EICool() if in_cost else EIAlpha(ALPHA)).suggest(situation)
+        return Bayes(EICool() if situation.cost_limited else EIAlpha(ALPHA)).suggest(situation)
 
 
 def costs_matter(situation: Situation) -> bool:

@@ -35,7 +35,7 @@ class Bayes:
         started = len(seen.y) + len(seen.pending)
         if started < situation.initial or not len(seen.y):
             return self._start(situation, started)
-        belief = believe(situation, costs=self._counts_cost(situation))
+        belief = believe(situation, costs=self._thrifty or situation.cost_limited)
         seeker = seeker_for(situation)
         chosen = choose(self.acquisition, belief, seeker)
         u = within_budget(chosen.u, self.acquisition.on(belief, seeker.rng), belief, seeker, situation)
@@ -52,13 +52,13 @@ class Bayes:
         why = f"space-filling start, {started + 1} of {situation.initial}"
         if started >= situation.initial:
             why, started = "nothing has succeeded yet", situation.initial - 1
-        u, remark = start_point(situation, started, getattr(self.acquisition, "uses_cost", False))
+        u, remark = start_point(situation, started, self._thrifty)
         return Suggestion(situation.space.decode(u), by=type(self.acquisition).__name__, why=why + remark)
 
-    def _counts_cost(self, situation: Situation) -> bool:
-        """Whether the acquisition weighs cost, or the budget is in cost."""
-        spending = situation.spending
-        return getattr(self.acquisition, "uses_cost", False) or (spending is not None and spending.in_cost)
+    @property
+    def _thrifty(self) -> bool:
+        """Whether the acquisition weighs cost."""
+        return getattr(self.acquisition, "uses_cost", False)
 
 
 def choose(acquisition: Acquisition, belief: Belief, seeker: Seeker) -> Chosen:
@@ -75,7 +75,7 @@ def within_budget(u: Array, surface: Surface, belief: Belief, seeker: Seeker, si
     Raises NothingFits when there is none.
     """
     spending, cost = situation.spending, belief.cost
-    if spending is None or not spending.in_cost or cost is None:
+    if spending is None or not situation.cost_limited or cost is None:
         return u
     pending = situation.seen.pending
     reserved = float(np.exp(expected_log_cost(cost, pending)).sum()) if len(pending) else 0.0

@@ -39,6 +39,11 @@ class Situation:
     spending: Spending | None = None
     unit: str = "s"
 
+    @property
+    def cost_limited(self) -> bool:
+        """Whether the budget is in cost."""
+        return self.spending is not None and self.spending.in_cost
+
     @cached_property
     def cost(self) -> CostPosterior | None:
         """What evaluations cost, fitted when it is first asked for; None while nothing is known."""

@@ -17,7 +17,7 @@ def recommend(situation: Situation) -> tuple[int, float] | None:
     if not len(seen.y):
         return None
     belief = believe(situation, costs=False)
-    pool = np.flatnonzero(seen.at_target) if seen.at_target.any() else np.arange(len(seen.y))
+    pool = seen.eligible
     means = belief.fit.posterior.mean_at(encoding.features(seen.U[pool]))
     top = int(np.argmin(means))
     return int(pool[top]), seen.sign * float(belief.output.inverse(means[top]))

@@ -6,8 +6,7 @@ import numpy as np
 
 from ..acquisition.candidates import known, quasi_random, unseen
 from ..numerics import Array
-from ..surrogate.cost.base import CostObservations
-from ..surrogate.cost.censored import fit_costs
+from ..surrogate.belief import believed_cost
 from ..surrogate.cost.linear import LinearCost
 from .method import Situation
 
@@ -33,7 +32,7 @@ def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Arra
     """
     seen, spending = situation.seen, situation.spending
     limit = np.inf
-    if len(seen.gamma) >= 2 and spending is not None and spending.in_cost and spending.left > 0.0:
+    if len(seen.gamma) >= 2 and spending is not None and situation.cost_limited and spending.left > 0.0:
         limit = float(np.log(spending.left / (situation.initial - started + 1)))
     cheap = thrifty and len(seen.gamma) >= 2 and started >= (situation.initial + 1) // 2
     u = space_filling(situation)
@@ -44,9 +43,9 @@ def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Arra
 
 def linear_cost(situation: Situation, U: Array) -> Array:
     """Log cost by the low-variance model, which extrapolates best from a handful of trials."""
-    seen = situation.seen
-    costs = CostObservations(seen.priced, seen.gamma, seen.censored)
-    return fit_costs(LinearCost(), costs, situation.encoding).log_cost(U)[0]
+    posterior = believed_cost(situation.seen, situation.encoding, LinearCost())
+    assert posterior is not None  # asked only when costs are known
+    return posterior.log_cost(U)[0]
 
 
 def cheap_space_filling(situation: Situation, share: float, limit: float) -> Array:
@@ -64,7 +63,7 @@ def cheap_space_filling(situation: Situation, share: float, limit: float) -> Arr
 
 
 def sobol_point(seed: int, index: int, dimensions: int) -> Array:
-    from scipy.stats import qmc  # here, since it would double the time of `import shoestring`
+    from scipy.stats import qmc  # here, since it is slow to import
 
     sequence = qmc.Sobol(dimensions, rng=np.random.default_rng([seed, 0x50B01]))
     if index > 0:  # SciPy 1.17 overflows on fast_forward(0)

@@ -96,8 +96,7 @@ def form_belief(
     due = start is None or cold_start_due(n, int(last["trials"]))
     kind = None if due else last.get("output")
     output, fit = fit_output(seen.y, Z, encoding, model, start, due, kind)
-    target = np.flatnonzero(seen.at_target) if seen.at_target.any() else np.arange(n)
-    incumbent = float(fit.posterior.mean_at(Z[target]).min())
+    incumbent = float(fit.posterior.mean_at(Z[seen.eligible]).min())
     failed = encoding.features(seen.failed)
     labels = np.array(last["viability"], dtype=float) if last.get("viability") else None
     viability = learn_viability(Z, failed, encoding.groups, start=labels, cold=due)
@@ -122,8 +121,7 @@ def with_pending(objective: Posterior, waiting: Array) -> Posterior:
     """The posterior as if each open trial came out one deviation worse than expected, given those opened before it.
 
     By one joint step: with C C' the covariance of the open results, their values are mean + C 1. The uncertainty there
-    goes, and the mean rises a little, so that the next suggestion goes elsewhere. (With the mean as the value, batches
-    crowd: on nine tuning problems in batches of eight, one deviation worse left less regret on six.)
+    goes, and the mean rises a little, so that the next suggestion goes elsewhere; with the mean as the value, batches crowd.
     """
     covariance = objective.covariance(waiting)
     covariance[np.diag_indices(len(waiting))] += objective.noise

@@ -106,7 +106,7 @@ class GP:
 def climb(evidence: Evidence, layout: Layout, theta: Array) -> tuple[float, Array]:
     """The end of a gradient ascent of the evidence, stopped when a step gains less than matters for a decision."""
 
-    from scipy.optimize import minimize  # here, since it would double the time of `import shoestring`
+    from scipy.optimize import minimize  # here, since it is slow to import
 
     def negative(point: Array) -> tuple[float, Array]:
         value, gradient = evidence(point)

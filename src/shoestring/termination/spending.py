@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from ..budget import Budget
 from ..history import History
-from ..trial import State
 from ..wording import amount, plural
 from .verdict import Verdict
 
 
 def check_budget(budget: Budget, history: History, seconds: float, unit: str = "s") -> Verdict:
     """Whether the budget is used up; running trials count as trials, so that many workers do not overshoot."""
-    trials = len(history) - len(history.having(State.ABANDONED))
-    evidence = {"trials": float(trials), "seconds": seconds, "cost": history.spent}
+    evidence = {"trials": float(history.counted), "seconds": seconds, "cost": history.spent}
     for name, limit in (("trials", budget.trials), ("seconds", budget.seconds), ("cost", budget.cost)):
         if limit is not None and evidence[name] >= limit:
             counted = (budget.unit or unit) if name == "cost" else "s"
