@@ -12,14 +12,16 @@ from benchmarks.cost_aware import boosters, catalog, recordings, surrogates
 from benchmarks.cost_aware.core import at
 from benchmarks.peers import shoestring_space
 
-ONLINE = ("gp", "gp3", "linear1", "linear2", "linear3", "residual", "auto")
+ONLINE = ("gp", "gp3", "linear1", "linear2", "linear3", "linear_all", "residual", "residual_all", "auto")
 LABELS = {
     "gp": "GP",
     "gp3": "limited-features GP",
     "linear1": "linear, 1 feature",
     "linear2": "linear, 2 features",
     "linear3": "linear, 3 features",
+    "linear_all": "linear, every feature",
     "residual": "GP on residuals (GP-LV)",
+    "residual_all": "GP-LV, every feature",
     "auto": "auto",
 }
 SAMPLED = 400  # configs drawn from a table
@@ -37,14 +39,16 @@ def build(label: str, problem: str) -> Any:
     makers: dict[str, Callable[[], Any]] = {
         "gp": lambda: st.LogGPCost(),
         "gp3": lambda: st.LogGPCost(features=3),
+        "linear_all": lambda: st.LinearCost(features=None),
         "residual": lambda: st.ResidualGPCost(features=3),
+        "residual_all": lambda: st.ResidualGPCost(features=None),
         "auto": lambda: st.AutoCost(),
     }
-    if label.startswith("linear"):
-        return st.LinearCost(features=int(label.removeprefix("linear")))
-    if label not in makers:
+    if label in makers:
+        return makers[label]()
+    if not label.startswith("linear"):
         raise ValueError(f"no cost model is called {label!r}; there are {', '.join((*ONLINE, 'transfer'))}")
-    return makers[label]()
+    return st.LinearCost(features=int(label.removeprefix("linear")))
 
 
 def real(name: str) -> str:

@@ -43,7 +43,7 @@ def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Arra
 
 def linear_cost(situation: Situation, U: Array) -> Array:
     """Log cost by the low-variance model, which extrapolates best from a handful of trials."""
-    posterior = believed_cost(situation.seen, situation.encoding, LinearCost())
+    posterior = believed_cost(situation.seen, situation.encoding, LinearCost(None))
     assert posterior is not None  # asked only when costs are known
     return posterior.log_cost(U)[0]
 

