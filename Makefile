@@ -2,8 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-sklearn-lowest
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-all test-sklearn-lowest lint bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/shoestring demo
@@ -13,6 +14,10 @@ test: $(VENV)/.test lint
 
 test-all: $(VENV)/.test lint
 	$(BIN)/python -m pytest
+
+# The newest scikit-learn is the one that `make test` uses.
+test-sklearn-lowest: $(LOWEST)/.test
+	$(LOWEST)/bin/python -m pytest tests/integrations/test_sklearn_*.py
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check src tests benchmarks examples
@@ -40,5 +45,12 @@ $(VENV)/.bench: $(VENV)/.test
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[bench,peers]"
 	touch $@
 
+# pytest 9 does not take the checks of a scikit-learn this old.
+$(LOWEST)/.test: pyproject.toml
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --upgrade pip
+	$(LOWEST)/bin/python -m pip install --quiet scikit-learn==1.4.0 scipy==1.15.0 "pytest<9" pytest-timeout hypothesis -e .
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache

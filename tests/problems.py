@@ -68,6 +68,5 @@ def told_study(space, value, count, seed=0, error_where=None, **options):
 def belief_of(study, model=None):
     """What a model-based method would believe of the study's problem now."""
     encoding = Encoding(study.space)
-    points = [study.space.encode(trial.config) for trial in study.history]
-    seen = observe(study.history, points)
+    seen = observe(study.history)
     return form_belief(seen, encoding, model or st.GP(), None), encoding, seen

@@ -28,7 +28,7 @@ METHODS = ["auto", st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.CEI(0.2), st.Gitt
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_every_method_runs_within_a_budget_in_cost(method):
-    result = st.minimize(train, SPACE, st.Budget(cost=120, unit="USD"), method=method, cost_model=st.LinearCost())
+    result = st.minimize(train, SPACE, st.Budget(cost=120, unit="USD"), method=method, cost_model=st.LinearCost(), stop=None)
     assert result.stop.kind == "budget"
     assert result.unit == "USD"
     assert 110 < result.spent <= 120 * 1.02

@@ -63,7 +63,7 @@ def test_a_low_fidelity_is_best_only_while_there_is_nothing_else():
 @pytest.mark.parametrize("maximize", [False, True])
 def test_observations(maximize):
     history = history_of(ROWS, maximize=maximize)
-    seen = observe(history, [history.space.encode(trial.config) for trial in history])
+    seen = observe(history)
     np.testing.assert_array_equal(seen.y, np.array([3.0, -1.0, 0.0]) * (-1 if maximize else 1))
     np.testing.assert_allclose(seen.U[:, 0], [0.1, 0.3, 0.6])
     np.testing.assert_allclose(seen.failed[:, 0], [0.2])
@@ -73,7 +73,7 @@ def test_observations(maximize):
 
 
 def test_an_empty_history_has_empty_observations():
-    seen = observe(history_of([]), [])
+    seen = observe(history_of([]))
     assert seen.U.shape == seen.failed.shape == seen.pending.shape == (0, 1)
     assert len(seen.y) == 0
 
@@ -82,6 +82,6 @@ def test_trials_at_the_target_come_first():
     space = st.Space(x0=st.Float(0, 1), epochs=st.Fidelity(1, 9))
     rows = [({"x0": 0.1, "epochs": 1}, DONE, -5.0, 1.0), ({"x0": 0.2}, DONE, 2.0, 1.0), ({"x0": 0.3}, DONE, 1.0, 1.0)]
     history = history_of(rows, space)
-    seen = observe(history, [space.encode(trial.config) for trial in history])
+    seen = observe(history)
     assert list(seen.at_target) == [False, True, True]
     assert list(seen.order) == [2, 1, 0]

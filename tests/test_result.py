@@ -5,7 +5,7 @@ import json
 import pytest
 
 import shoestring as st
-from tests.problems import mixed_space, mixed_value
+from tests.problems import mixed_space, mixed_value, plane
 
 SPACE = st.Space(x=st.Float(0, 1), c=st.Choice("<script>alert(1)</script>", "a,b"))
 
@@ -104,3 +104,17 @@ def test_the_recommendation_is_not_fooled_by_one_lucky_value():
         study.add({"x": x}, (x - 0.3) ** 2 + (0.2 if i % 2 else -0.2))
     study.add({"x": 0.95}, -0.16)
     assert abs(study.recommend().config["x"] - 0.3) < 0.25
+
+
+def test_a_rule_that_stops_says_what_it_saved_and_how_to_go_on():
+    result = st.minimize(lambda config: 1.0, plane(1), budget=50, stop=st.Patience(6), method=st.Random(), seed=0)
+    rows = dict(result.rows())
+    assert rows["stopped"] == "the best value has not changed for 6 trials"
+    assert rows["saved"].startswith("43 trials of the budget, about ")
+    assert "result.study.rule = None" in rows["go on"]
+    result.study.rule = None
+    assert len(result.study.minimize(lambda config: 1.0, budget=10).history) == 10
+    dollars = st.Budget(cost=100, unit="USD")
+    priced = st.minimize(lambda c: st.Outcome(1.0, cost=2.0), plane(1), budget=dollars, stop=st.Patience(3), method=st.Random())
+    assert dict(priced.rows())["saved"] == "92 USD of the budget"
+    assert "saved" not in dict(st.minimize(lambda config: 1.0, plane(1), budget=5, method=st.Random()).rows())

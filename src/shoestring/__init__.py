@@ -33,8 +33,10 @@ from .optimize import maximize, minimize
 from .outcome import Outcome
 from .parameters import Fidelity, Float, Int
 from .result import Recommendation, Result
+from .search.bore import BORE
 from .search.front import Front, FrontPoint
 from .search.sampling import Random, Sobol
+from .search.tpe import TPE
 from .space import Space
 from .study import Study
 from .surrogate.cost.auto import AutoCost
@@ -44,7 +46,13 @@ from .surrogate.cost.linear import LinearCost
 from .surrogate.cost.residual import ResidualGPCost
 from .surrogate.cost.transfer import TransferCost
 from .surrogate.gp import GP
+from .termination.auto import AutoStop
+from .termination.patience import Patience
+from .termination.promise import EIBelow, PIBelow
+from .termination.regret import RegretBound
+from .termination.sure import SureBound
 from .termination.verdict import Verdict
+from .termination.worth import WorthIt
 from .trial import State, Suggestion, Trial
 
 __version__ = "0.1.0"
@@ -53,8 +61,9 @@ __all__ = [  # in the order of the data flow
     "Space", "Float", "Int", "Choice", "Fidelity",
     "Study", "minimize", "maximize", "Budget", "Outcome",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
-    "GP", "Random", "Sobol", "EI", "LogEI", "PI", "LCB",
+    "GP", "Random", "Sobol", "TPE", "BORE", "EI", "LogEI", "PI", "LCB",
     "EIpu", "EIAlpha", "EICool", "CEI", "Gittins",
+    "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
     "StudyError", "TrialError", "SpaceExhausted", "NothingFits",

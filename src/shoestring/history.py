@@ -6,9 +6,10 @@ failed trials once: behind this line everything is minimised.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import overload
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ class History(Sequence[Trial]):
     trials: tuple[Trial, ...]
     space: Space
     maximize: bool = False
+    encoded: tuple[Array, ...] | None = field(default=None, compare=False, repr=False)  # points, where they are known already
 
     def __len__(self) -> int:
         return len(self.trials)
@@ -55,8 +57,8 @@ class History(Sequence[Trial]):
 
     def ranked(self) -> list[Trial]:
         """Finished trials at the target fidelity, best first; at any fidelity while there is none at the target."""
-        done, target = self.having(State.DONE), self.space.target
-        pool = [trial for trial in done if all(trial.config[name] == goal for name, goal in target.items())] or done
+        done = self.having(State.DONE)
+        pool = [trial for trial in done if self.at_target(trial)] or done
         return sorted(pool, key=lambda trial: float(trial.value or 0.0), reverse=self.maximize)
 
     @property
@@ -64,13 +66,38 @@ class History(Sequence[Trial]):
         """The cost of all trials so far, failed and abandoned ones included."""
         return float(sum(trial.cost or 0.0 for trial in self.trials))
 
+    @cached_property
+    def points(self) -> tuple[Array, ...]:
+        """Each trial's config as a point of the unit cube."""
+        return self.encoded if self.encoded is not None else tuple(self.space.encode(trial.config) for trial in self.trials)
+
+    @property
+    def known(self) -> Mapping[str, Any] | None:
+        """What the last model-based suggestion left behind."""
+        return next((trial.suggestion["model"] for trial in reversed(self.trials) if "model" in trial.suggestion), None)
+
+    def first(self, count: int) -> History:
+        """As it was when there were ``count`` trials, had each been finished before the next was asked."""
+        return History(self.trials[:count], self.space, self.maximize, self.points[:count])
+
+    def at_target(self, trial: Trial) -> bool:
+        return all(trial.config[name] == goal for name, goal in self.space.target.items())
+
+    def results(self) -> list[float | None]:
+        """The values of finished trials at the target fidelity in order of number; None for a failed one."""
+        return [
+            trial.value if trial.state is State.DONE else None
+            for trial in self.trials
+            if trial.state in (State.DONE, State.FAILED) and self.at_target(trial)
+        ]
+
     def bests(self) -> list[tuple[float, float]]:
         """(cost spent, best value) after each finished trial at the target fidelity, for convergence plots."""
-        target, steps, spent, best = self.space.target, list[tuple[float, float]](), 0.0, np.nan
+        steps, spent, best = list[tuple[float, float]](), 0.0, np.nan
         pick = np.fmax if self.maximize else np.fmin
         for trial in self.trials:
             spent += trial.cost or 0.0
-            if trial.state is State.DONE and all(trial.config[name] == goal for name, goal in target.items()):
+            if trial.state is State.DONE and self.at_target(trial):
                 best = float(pick(best, float(trial.value or 0.0)))
                 steps.append((spent, best))
         return steps
@@ -115,9 +142,9 @@ class Observations:
         return np.lexsort((self.y, ~self.at_target))
 
 
-def observe(history: History, points: Sequence[Array]) -> Observations:
-    """``points`` holds each trial's encoded config, in the order of the history."""
-    U = np.array(points).reshape(len(history), len(history.space))
+def observe(history: History) -> Observations:
+    """The history as arrays."""
+    U = np.array(history.points).reshape(len(history), len(history.space))
     states = np.array([trial.state for trial in history], dtype="<U9")
     done, sign = states == State.DONE, -1.0 if history.maximize else 1.0
     y = sign * np.array([trial.value for trial in history if trial.state is State.DONE], dtype=float)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from .history import History, Observations, observe
+from .history import History
 from .numerics import Array
 from .space import Config, Space
 from .trial import State, Trial
@@ -30,11 +30,7 @@ class Ledger:
 
     def history(self, maximize: bool) -> History:
         """A view for the optimizer's own use: it shares the records' dicts."""
-        return History(tuple(self.trials), self.space, maximize)
-
-    def observations(self, history: History) -> Observations:
-        """``history`` may be an earlier one: trials are only ever added."""
-        return observe(history, self._points[: len(history)])
+        return History(tuple(self.trials), self.space, maximize, tuple(self._points))
 
     def draft(self, config: Config, suggestion: Mapping[str, Any]) -> Trial:
         """The next trial, not yet written."""

@@ -11,6 +11,7 @@ from .errors import BudgetError, NothingFits, SpaceExhausted
 from .evaluate import LiveTrial, Objective, evaluate
 from .progress import progress_for
 from .result import Result
+from .termination.rule import StopRule
 from .termination.spending import check_budget
 from .termination.verdict import Verdict
 from .trial import Trial
@@ -82,7 +83,9 @@ def reason_to_stop(study: Study, budget: Budget) -> Verdict:
     if study.halted is not None:
         return Verdict(True, study.halted, kind="halted")
     spent = check_budget(budget, study.log, study.seconds, study.unit)
-    return spent if spent or study.rule is None else study.rule.check(study.history, study.space)
+    if spent or study.rule is None:
+        return spent
+    return study.rule.check(study.log if isinstance(study.rule, StopRule) else study.history, study.space)  # a copy for strangers
 
 
 def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:

@@ -17,7 +17,7 @@ from .history import History
 from .space import Config
 from .termination.verdict import Verdict
 from .trial import State, Trial
-from .wording import amount, config_text, duration, rounded, value_text
+from .wording import amount, config_text, duration, plural, rounded, value_text
 
 if TYPE_CHECKING:
     from .study import Study
@@ -99,11 +99,28 @@ class Result:
             if recommended is not None and recommended.number != best.number:
                 rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}"))
         rows.append(("stopped", self.stop.reason))
+        if saved := self.saved():
+            rows.append(("saved", saved))
         if self.optimizer_seconds > 0 and len(self.history):
             rows.append(("own time", f"{duration(self.optimizer_seconds / len(self.history))} a suggestion"))
-        how = "again" if self.stop.kind == "interrupted" else "with a larger budget"
-        rows.append(("go on", f"result.study.{self.study.direction}(objective, budget=...) {how}"))
+        how = {"interrupted": " again", "rule": " after result.study.rule = None"}.get(self.stop.kind, " with a larger budget")
+        rows.append(("go on", f"result.study.{self.study.direction}(objective, budget=...){how}"))
         return rows
+
+    def saved(self) -> str:
+        """What a rule that stopped the study left unspent of the budget, in words; empty when it was something else."""
+        if self.stop.kind != "rule" or not self.stop.stop or self.budget is None:
+            return ""
+        if self.budget.cost is not None and self.budget.cost > self.spent:
+            return f"{amount(self.budget.cost - self.spent, self.unit)} of the budget"
+        if self.budget.trials is not None and self.budget.trials > self.history.counted:
+            left = self.budget.trials - self.history.counted
+            costs = [trial.cost for trial in self.history if trial.cost]
+            expected = f", about {amount(left * sum(costs) / len(costs), self.unit)}" if costs else ""
+            return f"{plural(left, 'trial')} of the budget{expected}"
+        if self.budget.seconds is not None and self.budget.seconds > self.study.seconds:
+            return f"{duration(self.budget.seconds - self.study.seconds)} of the budget"
+        return ""
 
     def _spent(self) -> str:
         """What was spent, and of a budget in cost what is left or was spent too much."""

@@ -123,6 +123,11 @@ class Space(Mapping[str, Parameter]):
     def parents(self, name: str) -> tuple[str, ...]:
         return tuple(self._conditions[name])
 
+    @property
+    def parents_first(self) -> dict[str, int]:
+        """Names and their columns, in an order in which whether a parameter is active is settled before its turn."""
+        return {name: self._column[name] for name in self._order}
+
     def active(self, U: Array) -> NDArray[np.bool_]:
         """Which parameters count at each point of U."""
         mask = np.ones(U.shape, dtype=bool)

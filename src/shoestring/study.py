@@ -19,7 +19,7 @@ from .budget import Budget, read_budget
 from .encoding import Encoding
 from .errors import MethodError, OutcomeError, SpaceError, TrialError
 from .evaluate import Evaluation, Objective
-from .history import History
+from .history import History, observe
 from .ledger import Ledger
 from .loop import Callback, run
 from .outcome import Outcome, conclude, is_cost
@@ -33,6 +33,7 @@ from .space import Space
 from .surrogate.belief import Spending
 from .surrogate.cost.base import CostModel
 from .surrogate.gp import GP
+from .termination.choose import choose_rule
 from .termination.verdict import Rule, Verdict
 from .trial import State, Trial
 
@@ -43,7 +44,8 @@ class Study:
     """``Study(space, method="auto", stop="auto", seed=0)``; then ``ask`` and ``tell``, or ``minimize`` / ``maximize``.
 
     method     "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...)
-    stop       "auto" or None (the budget alone), or a rule with ``check(history, space) -> Verdict``
+    stop       "auto" (a bound on the regret where trials have folds, the worth of a trial where there is a price), None (the
+               budget alone), or a rule: st.RegretBound(0.01), st.Patience(30), ..., joined by | and &
     model      st.GP(...): the surrogate of the objective
     cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
@@ -70,8 +72,6 @@ class Study:
             raise SpaceError(f"expected an st.Space, not {space!r}; write st.Space(x=st.Float(0, 1), ...)")
         if direction not in ("minimize", "maximize"):
             raise MethodError(f'direction must be "minimize" or "maximize", not {direction!r}')
-        if stop is not None and stop != "auto" and (isinstance(stop, type) or not hasattr(stop, "check")):
-            raise MethodError(f'stop={stop!r} is not a rule; give "auto", None, or an object with check(history, space)')
         if model is not None and not isinstance(model, GP):
             raise MethodError(f"model={model!r} is not a model; write st.GP(), st.GP(warp=True), ...")
         if seed is not None and whole_number(seed, "seed") < 0:
@@ -81,7 +81,7 @@ class Study:
         self.space, self.name, self.direction, self.unit = space, name, direction, unit
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.method = choose_method(method)
-        self.rule: Rule | None = None if stop is None or isinstance(stop, str) else stop
+        self.rule: Rule | None = choose_rule(stop, self.method)
         self.model = model or GP()
         self.initial = int(initial)
         self.seconds = 0.0  # spent inside minimize
@@ -227,10 +227,9 @@ class Study:
     # -- pieces ------------------------------------------------------------------------------------------------------
 
     def _situation(self, history: History) -> Situation:
-        known = next((trial.suggestion["model"] for trial in reversed(history.trials) if "model" in trial.suggestion), None)
         index = history.counted  # an interrupted trial shifts nothing
         return Situation(
-            self.space, self._encoding, self.ledger.observations(history), index, self.seed, self.model, self.initial, known,
+            self.space, self._encoding, observe(history), index, self.seed, self.model, self.initial, history.known,
             self.cost_model, self._spending(history), self.unit,
         )
 

@@ -16,7 +16,7 @@ LAYERS = [
     ["termination"],
     ["ledger", "archive", "evaluate", "progress", "result", "loop", "plot"],
     ["study"],
-    ["optimize"],
+    ["optimize", "integrations"],
     ["cli", "__main__", "__init__"],
 ]
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}

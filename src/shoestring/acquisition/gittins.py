@@ -35,7 +35,7 @@ HALVED = 0.5
 
 def solve_log_h(level: Array) -> Array:
     """The z with log h(z) = level."""
-    level = np.clip(level, -1e6, 600.0)
+    level = np.clip(level, -1e6, 340.0)  # z stays below 1e150, where log_h is finite
     z = np.where(level > 0.0, np.exp(level), -np.sqrt(2.0 * np.maximum(-level, 0.0)) - 1.0)
     z = np.where(level > 0.0, np.minimum(z, np.exp(level)) - 1.0, z)
     for _ in range(60):

@@ -80,8 +80,9 @@ class Seeker:
         pool = np.vstack([spread, near])
         values = _finite(surface(pool, False)[0])
         starts = pick_starts(values, len(spread), self.effort.starts)
-        U, f = climb(surface, self.encoding, pool[starts], values[starts], self.effort.rounds, self.rng)
-        pool, values = np.vstack([U, pool]), np.concatenate([f, values])
+        if len(starts):
+            U, f = climb(surface, self.encoding, pool[starts], values[starts], self.effort.rounds, self.rng)
+            pool, values = np.vstack([U, pool]), np.concatenate([f, values])
         order = np.argsort(-values, kind="stable")
         fresh = order[~known(pool[order], self.seen)]
         if len(fresh):

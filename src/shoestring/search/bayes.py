@@ -21,7 +21,7 @@ from ..wording import amount
 from .front import short_front
 from .look import believe, seeker_for
 from .method import Situation
-from .start import start_point
+from .start import start
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Bayes:
 
     def suggest(self, situation: Situation) -> Suggestion:
         seen, name = situation.seen, type(self.acquisition).__name__
-        started = len(seen.y) + len(seen.pending)
-        if started < situation.initial or not len(seen.y):
-            return self._start(situation, started)
+        begun = start(situation, name, self._thrifty)
+        if begun is not None:
+            return begun
         belief = believe(situation, costs=self._thrifty or situation.cost_limited)
         seeker = seeker_for(situation)
         chosen = choose(self.acquisition, belief, seeker)
@@ -47,13 +47,6 @@ class Bayes:
             model=belief.knowledge(len(seen.y)) | dict(chosen.remember),
             front=short_front(belief, seeker, u) if belief.cost is not None else None,
         )
-
-    def _start(self, situation: Situation, started: int) -> Suggestion:
-        why = f"space-filling start, {started + 1} of {situation.initial}"
-        if started >= situation.initial:
-            why, started = "nothing has succeeded yet", situation.initial - 1
-        u, remark = start_point(situation, started, self._thrifty)
-        return Suggestion(situation.space.decode(u), by=type(self.acquisition).__name__, why=why + remark)
 
     @property
     def _thrifty(self) -> bool:

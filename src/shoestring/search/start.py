@@ -7,11 +7,25 @@ import numpy as np
 from ..acquisition.candidates import known, quasi_random, unseen
 from ..numerics import Array
 from ..surrogate.belief import believed_cost
+from ..surrogate.cost.base import expected_log_cost
 from ..surrogate.cost.linear import LinearCost
+from ..trial import Suggestion
 from .method import Situation
 
 CHEAP_SHARE = 0.4  # of the space
 CANDIDATES = 500
+
+
+def start(situation: Situation, by: str, thrifty: bool = False) -> Suggestion | None:
+    """A trial of the space-filling start; None once that is over and a value is known."""
+    started = len(situation.seen.y) + len(situation.seen.pending)
+    why = f"space-filling start, {started + 1} of {situation.initial}"
+    if started >= situation.initial:
+        if len(situation.seen.y):
+            return None
+        why, started = "nothing has succeeded yet", situation.initial - 1
+    u, remark = start_point(situation, started, thrifty)
+    return Suggestion(situation.space.decode(u), by=by, why=why + remark)
 
 
 def space_filling(situation: Situation) -> Array:
@@ -26,15 +40,15 @@ def space_filling(situation: Situation) -> Array:
 def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Array, str]:
     """The next point of the start, and what there is to say of it.
 
-    The second half of a thrifty start is chosen among the cheaper part of the space (a cost-effective start, Lee et al.
-    2020: at small budgets the start is a large part of what is spent). Under a budget in cost, no trial of the start is
-    expected to take more than its share of what is left, as soon as costs are known at all.
+    The second half of a thrifty start, or of one under a budget in cost, is chosen among the cheaper part of the space (a
+    cost-effective start, Lee et al. 2020: at small budgets the start is a large part of what is spent). Under a budget in
+    cost, no trial of the start is expected to take more than its share of what is left, as soon as costs are known at all.
     """
     seen, spending = situation.seen, situation.spending
     limit = np.inf
     if len(seen.gamma) >= 2 and spending is not None and situation.cost_limited and spending.left > 0.0:
         limit = float(np.log(spending.left / (situation.initial - started + 1)))
-    cheap = thrifty and len(seen.gamma) >= 2 and started >= (situation.initial + 1) // 2
+    cheap = (thrifty or situation.cost_limited) and len(seen.gamma) >= 2 and started >= (situation.initial + 1) // 2
     u = space_filling(situation)
     if not cheap and (limit == np.inf or linear_cost(situation, u[None, :])[0] <= limit):
         return u, ""
@@ -42,10 +56,13 @@ def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Arra
 
 
 def linear_cost(situation: Situation, U: Array) -> Array:
-    """Log cost by the low-variance model, which extrapolates best from a handful of trials."""
+    """Log of the expected cost by the low-variance model, which extrapolates best from a handful of trials.
+
+    Expected, so that a corner of which nothing is known does not pass for a cheap one.
+    """
     posterior = believed_cost(situation.seen, situation.encoding, LinearCost(None))
     assert posterior is not None  # asked only when costs are known
-    return posterior.log_cost(U)[0]
+    return expected_log_cost(posterior, U)
 
 
 def cheap_space_filling(situation: Situation, share: float, limit: float) -> Array:

@@ -55,6 +55,7 @@ class Belief:
     cost        what evaluations cost, None when it is not wanted or nothing is known
     spending    the budget and what is gone of it, None without a budget
     remembered  what the last suggestion left behind
+    tried       the evaluated points of the target fidelity
     """
 
     encoding: Encoding
@@ -68,6 +69,7 @@ class Belief:
     priced: int = 0
     spending: Spending | None = None
     remembered: Mapping[str, Any] = field(default_factory=dict)
+    tried: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     def knowledge(self, trials: int) -> dict[str, Any]:
         """What the next fit starts from, JSON-ready."""
@@ -106,7 +108,10 @@ def form_belief(
     if len(seen.pending):
         objective = with_pending(objective, encoding.features(seen.pending))
     typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
-    return Belief(encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last)
+    return Belief(
+        encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
+        seen.U[seen.eligible],
+    )
 
 
 def believed_cost(

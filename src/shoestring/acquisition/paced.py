@@ -1,0 +1,51 @@
+"""A budget in cost, spread over the trials to come: spare nothing that there is enough of.
+
+    allowance = left / max(trials - n, FEWEST)     what the next trial may cost if the budget is to last for ``trials`` of them
+
+Where even the highest EI costs no more than that, it is taken: saving would buy nothing. Where it costs more, the choice is
+the one of the Gittins index, or the highest EI within the allowance where the index is content with less.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ..surrogate.belief import Belief
+from ..surrogate.cost.base import expected_log_cost
+from .constrained import maximize_where
+from .cost_aware import negative_log_cost
+from .gittins import Gittins
+from .improvement import LogEI, Surface
+from .maximize import Chosen, Seeker
+
+FEWEST = 20  # trials that the rest of a budget is to last for, however many there were
+
+
+@dataclass(frozen=True)
+class Paced:
+    """Gittins' choice, or where more may be spent on a trial, the highest EI within that."""
+
+    trials: int = 100
+    uses_cost: ClassVar[bool] = True
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return LogEI().on(belief, rng)
+
+    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
+        thrifty = Gittins()
+        if belief.cost is None or belief.spending is None or belief.spending.left <= 0.0:
+            return thrifty.choose(belief, seeker)
+        allowance = math.log(belief.spending.left / max(self.trials - len(belief.fit.posterior), FEWEST))
+        gain = self.on(belief, seeker.rng)
+        peak = seeker.highest(gain)
+        if expected_log_cost(belief.cost, peak.u[None, :])[0] <= allowance:
+            return Chosen(peak.u)
+        chosen = thrifty.choose(belief, seeker)
+        if expected_log_cost(belief.cost, chosen.u[None, :])[0] >= allowance:
+            return chosen
+        u = maximize_where(gain, negative_log_cost(belief), -allowance, peak.U, seeker.encoding, seeker.rng, seeker.seen)
+        return chosen if u is None else Chosen(u, chosen.remember)

@@ -1,0 +1,1 @@
+"""Shoestring inside other libraries; each module needs the library it is named after, and is imported by name."""

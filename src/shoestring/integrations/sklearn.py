@@ -1,0 +1,220 @@
+"""``ShoestringSearchCV``: a study as a search of scikit-learn. Needs scikit-learn (``pip install "shoestring[sklearn]"``).
+
+The search asks a study for a candidate, has scikit-learn cross-validate it, and tells the study the score of each fold and
+the seconds that the fits took. Everything around that (scorers, refit, routing, the estimator's methods) is scikit-learn's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+try:
+    from sklearn.base import is_classifier
+    from sklearn.model_selection._search import BaseSearchCV
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import _num_samples, check_is_fitted
+except ImportError as error:
+    raise ImportError('ShoestringSearchCV needs scikit-learn: pip install "shoestring[sklearn]"') from error
+
+from ..budget import Budget, read_budget
+from ..errors import BudgetError, MethodError, SpaceError
+from ..history import History
+from ..parameters import Fidelity, plain
+from ..study import Study
+from .distributions import Translation, read_space
+from .rounds import Evaluate, Rounds
+from .splits import FixedSplits, with_fold_sizes
+
+__all__ = ["ShoestringSearchCV"]
+
+TRIALS = 50  # where neither n_iter nor a budget is given
+ROWS = 10  # of each class, in the smallest sample: fewer say little of any model
+
+
+class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
+    """Cost-aware Bayesian search with cross-validation: ``ShoestringSearchCV(SVC(), {"C": loguniform(1e-3, 1e3)}, budget="5m")``.
+
+    estimator      as for RandomizedSearchCV, and so are scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score,
+                   return_train_score and random_state
+    space          an st.Space, a dict from parameter names to lists, distributions or st.Float, st.Int, st.Choice, or a list
+                   of such dicts
+    n_iter         candidates at most; 50 if there is no budget either
+    budget         "10m" (seconds of fitting and scoring, summed over folds), a number of candidates, or st.Budget(...)
+    method, stop, cost_model    as for st.Study
+    resource       None, "n_samples" (rows to train on) or a parameter of the estimator such as "n_estimators": a fidelity
+    min_resources  its least amount; "smallest" is 1, or ten rows a class
+    max_resources  the amount at which the answer is wanted; "auto" is all rows
+
+    A candidate's value is the mean of its folds' scores, and its cost is measured: method="auto" and budgets in time depend
+    on the clock. For runs that are equal bit for bit give ``random_state=0, method=st.EI()`` and count the budget in
+    candidates (n_iter).
+
+    After ``fit`` there are, besides what RandomizedSearchCV has: ``stop_reason_`` in words and ``stop_`` with its evidence,
+    ``spent_`` in seconds, ``study_`` and ``history_``, ``recommended_params_`` (what the model trusts most), ``fold_sizes_``
+    and ``train_sizes_``; in ``cv_results_`` the columns ``cost``, ``spent``, ``expected_cost``, ``failed`` and, with a resource,
+    ``n_resources``. Candidate i is trial i of the study. With several metrics the one that ``refit`` names is optimized,
+    the first where ``refit`` is a function or False.
+    """
+
+    _required_parameters = ("estimator", "space")  # for the checks of scikit-learn before 1.6
+
+    def __init__(
+        self,
+        estimator: Any,
+        space: Any,
+        *,
+        n_iter: int | None = None,
+        budget: Any = None,
+        method: Any = "auto",
+        stop: Any = "auto",
+        cost_model: Any = "auto",
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: Any = True,
+        cv: Any = None,
+        verbose: int = 0,
+        pre_dispatch: Any = "2*n_jobs",
+        random_state: Any = None,
+        error_score: Any = np.nan,
+        return_train_score: bool = False,
+        resource: str | None = None,
+        min_resources: Any = "smallest",
+        max_resources: Any = "auto",
+    ) -> None:
+        super().__init__(
+            estimator=estimator, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
+            pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
+        )  # fmt: skip
+        self.space = space
+        self.n_iter = n_iter
+        self.budget = budget
+        self.method = method
+        self.stop = stop
+        self.cost_model = cost_model
+        self.random_state = random_state
+        self.resource = resource
+        self.min_resources = min_resources
+        self.max_resources = max_resources
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> ShoestringSearchCV:
+        """Search, and refit the best candidate on all rows; ``params`` as for RandomizedSearchCV."""
+        self._data = X, y  # how many rows there are is asked before scikit-learn splits them
+        try:
+            super().fit(X, y, **params)
+        finally:
+            del self._data
+        return self
+
+    @property
+    def history_(self) -> History:
+        """The study's trials."""
+        check_is_fitted(self)
+        return self.study_.history
+
+    @property
+    def recommended_params_(self) -> dict[str, Any] | None:
+        """The tried candidate whose score the model predicts to be best: noise fools it less than ``best_params_``."""
+        check_is_fitted(self)
+        found = self.study_.recommend()
+        return None if found is None else self.cv_results_["params"][found.number]
+
+    # -- the search --------------------------------------------------------------------------------------------------
+
+    def _run_search(self, evaluate_candidates: Evaluate) -> None:
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        translation, budget = self._translation(), self._limits()
+        study = Study(
+            translation.space, self.method, self.stop, seed,
+            name=type(self).__name__, cost_model=self.cost_model, budget=budget, direction="maximize",
+        )  # fmt: skip
+        cv = getattr(self, "_checked_cv_orig", self.cv)  # what newer versions keep
+        if hasattr(cv, "__next__"):
+            raise MethodError("cv is a generator, which this version of scikit-learn has used up by now; give a list of splits")
+        rounds = Rounds(
+            study, translation, FixedSplits(cv, classifier=is_classifier(self.estimator), seed=seed), evaluate_candidates,
+            self.n_jobs, self.refit, self.error_score, self.resource, _num_samples(self._data[0]),
+        )  # fmt: skip
+        self.stop_ = rounds.run(budget)
+        rounds.write_table(super()._format_results)
+        self.study_, self.stop_reason_, self.spent_ = study, self.stop_.reason, study.log.spent
+        self.fold_sizes_, self.train_sizes_ = rounds.splits.test_sizes, rounds.splits.train_sizes
+
+    def _format_results(self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None) -> dict[str, Any]:
+        """The fits as they are. The table is made once, when the search is over: the folds are needed, not the table."""
+        if callable(self.scoring) and isinstance(out[0]["test_scores"], dict):
+            self._check_refit_for_multimetric(out[0]["test_scores"])  # now, not after the whole budget
+        return {"fits": out}
+
+    def _select_best_index(self, refit: Any, refit_metric: str, results: dict[str, Any]) -> Any:
+        """The best at the target fidelity, at any one while none has succeeded there; a function chooses for itself."""
+        log = self.study_.log
+        if callable(refit) or not self.study_.space.fidelities:
+            return super()._select_best_index(refit, refit_metric, results)
+        there = np.array([log.at_target(trial) for trial in log]) & np.isfinite(results[f"mean_test_{refit_metric}"])
+        pool = np.flatnonzero(there) if there.any() else np.arange(len(log))
+        return int(pool[results[f"rank_test_{refit_metric}"][pool].argmin()])
+
+    # -- from what was given to what is meant --------------------------------------------------------------------------
+
+    def _limits(self) -> Budget:
+        """``n_iter`` and ``budget`` together: whichever is reached first."""
+        n_iter = plain(self.n_iter)
+        if n_iter is not None and (isinstance(n_iter, bool) or not isinstance(n_iter, int) or n_iter < 1):
+            raise BudgetError(f"n_iter must be a whole number of 1 or more, or None, not {self.n_iter!r}")
+        if self.budget is None:
+            return Budget(trials=n_iter or TRIALS)
+        budget = read_budget(self.budget)
+        if budget.unit not in (None, "s"):
+            raise BudgetError(f"the cost of a search is measured in seconds; a budget in {budget.unit} cannot be kept")
+        limits = [limit for limit in (budget.trials, n_iter) if limit is not None]
+        return replace(budget, trials=min(limits)) if limits else budget
+
+    def _translation(self) -> Translation:
+        """The space, with the resource as a fidelity if there is one."""
+        translation = read_space(self.space)
+        if self.resource is None:
+            return translation
+        rows = self.resource == "n_samples"
+        if not rows and self.resource not in self.estimator.get_params():
+            raise SpaceError(f'resource={self.resource!r} is neither "n_samples" nor a parameter of {self.estimator!r}')
+        there = translation.space.get(self.resource)
+        if isinstance(there, Fidelity):
+            return translation.with_resource(self.resource, None, of_estimator=not rows)
+        if there is not None or self.resource in {name for name, _ in translation.entries.values()}:
+            raise SpaceError(f"{self.resource} is the resource, so it cannot be searched as well; take it out of the space")
+        fidelity = self._sample_size() if rows else self._parameter_as_resource()
+        return translation.with_resource(self.resource, fidelity, of_estimator=not rows)
+
+    def _sample_size(self) -> Fidelity:
+        X, y = self._data
+        there = _num_samples(X)
+        high = there if self.max_resources == "auto" else plain(self.max_resources)
+        if not isinstance(high, int) or not 1 < high <= there:
+            raise SpaceError(f'max_resources must be "auto" or a number from 2 to {there}, the rows there are, not {high!r}')
+        classes = len(np.unique(y)) if is_classifier(self.estimator) and y is not None else 1
+        low = max(1, min(ROWS * classes, high // 2)) if self.min_resources == "smallest" else self.min_resources
+        return Fidelity(low, high, log=True)
+
+    def _parameter_as_resource(self) -> Fidelity:
+        if self.max_resources == "auto":
+            raise SpaceError(f"resource={self.resource!r} needs max_resources=; only of rows is it known how many there are")
+        return Fidelity(1 if self.min_resources == "smallest" else self.min_resources, self.max_resources, log=True)
+
+    # -- pickling ------------------------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        if "study_" in state:
+            state["study_"] = self.study_.to_json()  # a study holds a lock, which cannot be pickled
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if "study_" in state:
+            study = Study.from_json(state["study_"], method=self.method, stop=self.stop, cost_model=self.cost_model)
+            study.budget = self._limits()
+            study.rule = with_fold_sizes(study.rule, self.fold_sizes_, self.train_sizes_)
+            self.study_ = study

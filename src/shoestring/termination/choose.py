@@ -1,0 +1,26 @@
+"""From what the user wrote as ``stop=`` to a rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import MethodError
+from ..search.method import Method
+from .auto import AutoStop
+from .verdict import Rule
+
+
+def choose_rule(stop: Any, method: Method) -> Rule | None:
+    """``"auto"`` (which takes the price of a method that has one), None, or a rule."""
+    if stop is None:
+        return None
+    if isinstance(stop, str) and stop == "auto":
+        return AutoStop(price=getattr(getattr(method, "acquisition", None), "price", None))
+    if isinstance(stop, type):
+        raise MethodError(f"stop={stop.__name__} is a class; write {stop.__name__}(...)")
+    if not hasattr(stop, "check"):
+        raise MethodError(
+            f'stop={stop!r} is not a rule; give "auto", None, st.RegretBound(0.01), st.Patience(30), ..., '
+            "or an object with check(history, space)"
+        )
+    return stop  # type: ignore[no-any-return]

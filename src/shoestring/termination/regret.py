@@ -1,0 +1,177 @@
+"""A bound on what is left to gain, against what is not worth gaining.
+
+Source: "Automatic termination for hyperparameter optimization", equations 7 to 9 and algorithm 1.
+
+    r = f(best tried) - f(best there is)  <=  min_{x in G} ucb(x) - min_{x in Gamma} lcb(x)                     (7)
+    ucb, lcb = mu(x) +- sqrt(beta_t) s(x)
+    beta_t = 2 log(|Gamma| t^2 pi^2 / (6 delta)) / 5,    |Gamma| the number of hyperparameters, t of evaluations
+    stop when the bound is at most the tolerance, or the standard error of the incumbent's cross-validation     (8, 9)
+
+mu and s are those of a GP on the best half of the evaluations (section 4.2); G is everything that was tried. The second
+minimum is over the whole space: candidates, then gradient ascent and exchange moves, as for an acquisition. Values are
+standardised and nothing else, so the bound is in the user's units.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..acquisition.improvement import negative_lower_bound, surface
+from ..acquisition.maximize import Seeker
+from ..errors import MethodError
+from ..history import History, Observations
+from ..numerics import Array
+from ..space import Space
+from ..surrogate.belief import Belief, form_belief
+from ..surrogate.gp import GP
+from ..wording import rounded
+from .folds import check_sizes, standard_error
+from .lookout import Lookout
+from .rule import StopRule
+from .verdict import Verdict
+
+MODEL = GP(output="standard")
+FEWEST = 3  # evaluations that the model is given at least
+
+
+@dataclass(frozen=True)
+class RegretBound(StopRule):
+    """``RegretBound(tolerance=None, top=0.5, delta=0.1, after=20)``.
+
+    tolerance    how much worse than the best possible value the result may be, in the objective's units; None: as much as
+                 the best trial's cross-validation is off by, from its ``folds``
+    top          share of the evaluations, the best ones, that the bound is computed from
+    delta        chance that the bound fails, in theory
+    after        evaluations before the first check
+    fold_sizes   rows of each fold, where they differ
+    """
+
+    tolerance: float | None = None
+    top: float = 0.5
+    delta: float = 0.1
+    after: int = 20
+    fold_sizes: tuple[int, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_number("RegretBound", "tolerance", self.tolerance, 0.0, math.inf, optional=True)
+        check_number("RegretBound", "top", self.top, 0.0, 1.0)
+        check_number("RegretBound", "delta", self.delta, 0.0, 1.0)
+        check_after("RegretBound", self.after)
+        check_sizes("RegretBound", self.fold_sizes)
+
+    def check(self, history: History, space: Space) -> Verdict:
+        found = sum(value is not None for value in history.results())
+        if found < self.after:
+            return Verdict(False, f"{found} of the {self.after} evaluations are there after which the regret is bounded")
+        threshold, what = self.threshold(history)
+        if threshold is None:
+            return Verdict(False, what)
+        bound = self.bound(history, space, threshold)
+        evidence = bound.evidence() | {"threshold": threshold}
+        if bound.regret > threshold:
+            reason = f"there may be {rounded(bound.regret)} left to gain, more than {what} of {rounded(threshold)}"
+            return Verdict(False, reason, evidence)
+        reason = f"what is left to gain is at most {rounded(bound.regret)} ({1.0 - self.delta:.0%} sure)"
+        return Verdict(True, f"{reason}, within {what} of {rounded(threshold)}", evidence)
+
+    def threshold(self, history: History) -> tuple[float | None, str]:
+        """The regret that is not worth reducing, and what it is; None, and why there is none."""
+        if self.tolerance is not None:
+            return float(self.tolerance), "the tolerance"
+        best = history.best
+        error = standard_error(best.folds, self.fold_sizes) if best is not None else None
+        if error is None:
+            return None, "the best trial has no folds to take a tolerance from: tell folds=[...], or give RegretBound(tolerance)"
+        return error, "the best trial's cross-validation error"
+
+    def bound(self, history: History, space: Space, enough: float = math.inf) -> Bound:
+        """Equation 7 for the evaluations so far; once it is seen to lie above ``enough``, no longer exact but too low."""
+        return regret_bound(Lookout.over(history, space), self.top, self.delta, enough)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """min ucb over what was tried, min lcb over everything, in the objective's units, lower is better."""
+
+    upper: float
+    lower: float
+    beta: float
+    evaluations: int
+
+    @property
+    def regret(self) -> float:
+        return max(self.upper - self.lower, 0.0)
+
+    def evidence(self) -> dict[str, float]:
+        return {"bound": self.regret, "beta": self.beta, "evaluations": float(self.evaluations)}
+
+
+def beta_at(evaluations: int, dimensions: int, delta: float) -> float:
+    """beta_t, scaled down by five as in the paper's experiments."""
+    return 2.0 * math.log(dimensions * evaluations**2 * math.pi**2 / (6.0 * delta)) / 5.0
+
+
+def regret_bound(
+    lookout: Lookout, top: float, delta: float, enough: float = math.inf, *, model: GP = MODEL, caution: float = 1.0
+) -> Bound:
+    """Equation 7 by a GP on the best ``top`` of the evaluations, with beta ``caution`` times as large.
+
+    The search for the lowest lcb ends early when the bound is above ``enough``, which further search would only raise.
+    """
+    seen, encoding = lookout.seen, lookout.encoding
+    t = len(seen.eligible)
+    beta = caution * max(beta_at(t, len(encoding.space), delta), 0.0)
+    if np.ptp(seen.y[seen.eligible]) == 0.0:  # a constant objective: nothing to gain that the data know of
+        value = float(seen.y[seen.eligible][0])
+        return Bound(value, value, beta, t)
+    belief = form_belief(best_part(seen, top), encoding, model, lookout.start)
+    upper, lower = extremes(belief, seen.U[seen.eligible], (lookout.glance(), lookout.seeker(anywhere=True)), beta, enough)
+    return Bound(upper, lower, beta, t)
+
+
+def extremes(belief: Belief, tried: Array, seekers: Iterable[Seeker], beta: float, enough: float) -> tuple[float, float]:
+    """min ucb over the tried points and min lcb over everything, in the objective's units.
+
+    Seekers are asked one after the other, until the difference is above ``enough``.
+    """
+    root = math.sqrt(beta)
+    mean, variance = belief.objective.mean_and_variance(belief.encoding.features(tried))
+    upper, lower = float((mean + root * np.sqrt(variance)).min()), float((mean - root * np.sqrt(variance)).min())
+    anywhere = surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, root))
+    for seeker in seekers:
+        lower = min(lower, -seeker.highest(anywhere).value)
+        high, low = belief.output.inverse(np.array([upper, lower]))
+        if high - low > enough:
+            break
+    return float(high), float(low)
+
+
+def best_part(seen: Observations, top: float) -> Observations:
+    """The best ``top`` of the finished trials, of those at the target fidelity and of the others alike; nothing pending."""
+    kept: list[NDArray[np.intp]] = []
+    for group in (np.flatnonzero(seen.at_target), np.flatnonzero(~seen.at_target)):
+        order = group[np.argsort(seen.y[group], kind="stable")]
+        kept.append(order[: max(math.ceil(top * len(group)), FEWEST)])
+    rows = np.sort(np.concatenate(kept))
+    nothing: Array = seen.pending[:0]
+    return replace(seen, U=seen.U[rows], y=seen.y[rows], at_target=seen.at_target[rows], pending=nothing)
+
+
+def check_number(rule: str, what: str, value: float | None, low: float, high: float, *, optional: bool = False) -> None:
+    """A number above ``low`` and at most ``high`` (below it where that is infinite)."""
+    if optional and value is None:
+        return
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not number or value is None or not low < value <= high or math.isinf(value):
+        limits = f"above {low:g}" + ("" if math.isinf(high) else f" and at most {high:g}")
+        raise MethodError(f"{rule}: {what} must be a number {limits}{', or None' if optional else ''}, not {value!r}")
+
+
+def check_after(rule: str, after: int) -> None:
+    if isinstance(after, bool) or not isinstance(after, int) or after < 2:
+        raise MethodError(f"{rule}: after must be a whole number of at least 2, not {after!r}")

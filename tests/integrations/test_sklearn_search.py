@@ -1,0 +1,415 @@
+"""ShoestringSearchCV as a search of scikit-learn, and as a study."""
+
+import pickle
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from scipy.stats import loguniform, randint
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.datasets import load_iris
+from sklearn.exceptions import FitFailedWarning, NotFittedError
+from sklearn.model_selection import KFold, RandomizedSearchCV, ShuffleSplit, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+import shoestring as st
+from shoestring.integrations.sklearn import ShoestringSearchCV
+from shoestring.termination.verdict import Verdict
+
+X, y = load_iris(return_X_y=True)
+SVC_SPACE = {"C": loguniform(1e-3, 1e3), "gamma": loguniform(1e-4, 10)}
+TREE = DecisionTreeClassifier(random_state=0)
+DEPTHS = {"max_depth": randint(1, 9)}
+
+
+def search(estimator=None, space=None, **options):
+    options = {"n_iter": 6, "cv": 3, "random_state": 0} | options
+    return ShoestringSearchCV(estimator or SVC(), space or SVC_SPACE, **options)
+
+
+class Fussy(ClassifierMixin, BaseEstimator):
+    """Says the commonest class. Cannot be fitted where ``a`` is in ``bad``, nor on rows that begin with a 1 if it ``looks``."""
+
+    def __init__(self, a=0, bad=(), looks=False):
+        self.a, self.bad, self.looks = a, bad, looks
+
+    def fit(self, X, y):
+        if self.a in self.bad:
+            raise ValueError(f"cannot do {self.a}")
+        if self.looks and X[0, 0] == 1:
+            raise ValueError("cannot do without the first row")
+        self.classes_, counts = np.unique(y, return_counts=True)
+        self.most_ = self.classes_[counts.argmax()]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), self.most_)
+
+
+# -- as RandomizedSearchCV ---------------------------------------------------------------------------------------------
+
+
+def test_the_table_has_all_that_randomized_search_has_and_the_costs():
+    ours = search(return_train_score=True).fit(X, y)
+    theirs = RandomizedSearchCV(SVC(), SVC_SPACE, n_iter=6, cv=3, random_state=0, return_train_score=True).fit(X, y)
+    assert set(ours.cv_results_) == set(theirs.cv_results_) | {"cost", "spent", "expected_cost", "failed"}
+    assert {len(column) for column in ours.cv_results_.values()} == {6}
+    for key, column in theirs.cv_results_.items():
+        assert type(ours.cv_results_[key]) is type(column), key
+        assert getattr(ours.cv_results_[key], "dtype", None) == getattr(column, "dtype", None), key
+    assert set(vars(theirs)) - {"param_distributions"} <= set(vars(ours))
+
+
+def test_best_refit_and_predict():
+    found = search().fit(X, y)
+    assert found.best_index_ == found.cv_results_["mean_test_score"].argmax()
+    assert found.best_score_ == found.cv_results_["mean_test_score"].max() == found.study_.best.value
+    assert found.best_params_ == found.cv_results_["params"][found.best_index_] == found.study_.best.config
+    assert found.best_estimator_.get_params()["C"] == found.best_params_["C"]
+    assert found.refit_time_ > 0
+    assert found.predict(X).shape == y.shape
+    assert found.score(X, y) > 0.9
+    assert list(found.classes_) == [0, 1, 2]
+
+
+def test_without_refit_there_is_nothing_to_predict_with():
+    found = search(refit=False).fit(X, y)
+    assert found.best_score_ > 0.5
+    assert not hasattr(found, "best_estimator_")
+    assert not hasattr(found, "predict")
+
+
+def test_scores_are_those_of_cross_validation():
+    found = search(n_iter=3).fit(X, y)
+    for i, params in enumerate(found.cv_results_["params"]):
+        scores = cross_val_score(SVC(**params), X, y, cv=3)
+        assert [found.cv_results_[f"split{k}_test_score"][i] for k in range(3)] == list(scores)
+
+
+def test_shuffled_folds_are_drawn_once_for_all_candidates():
+    class Watched(KFold):
+        drawn = 0
+
+        def split(self, *args, **kwargs):
+            type(self).drawn += 1
+            return super().split(*args, **kwargs)
+
+    found = search(TREE, {"random_state": [0], "max_leaf_nodes": [50, 51, 52]}, cv=Watched(3, shuffle=True)).fit(X, y)
+    assert Watched.drawn == 1
+    assert len(set(found.cv_results_["split0_test_score"])) == 1  # trees that never grow so large: equal on equal folds
+
+
+def test_splits_as_a_list_or_a_generator():
+    assert search(cv=list(KFold(3).split(X))).fit(X, y).fold_sizes_ == (50, 50, 50)
+    made = search(cv=KFold(3).split(X))
+    if hasattr(RandomizedSearchCV(SVC(), {"C": [1]}, n_iter=1).fit(X, y), "_checked_cv_orig"):
+        assert made.fit(X, y).fold_sizes_ == (50, 50, 50)
+    else:  # an older version, which does not say what it read
+        with pytest.raises(st.MethodError, match="give a list of splits"):
+            made.fit(X, y)
+
+
+def test_several_metrics_and_refit_by_name():
+    found = search(TREE, DEPTHS, scoring=["accuracy", "f1_macro"], refit="f1_macro").fit(X, y)
+    assert found.multimetric_
+    assert {"mean_test_accuracy", "rank_test_f1_macro", "split2_test_f1_macro"} <= set(found.cv_results_)
+    assert [trial.value for trial in found.history_] == list(found.cv_results_["mean_test_f1_macro"])
+    assert found.best_score_ == found.cv_results_["mean_test_f1_macro"].max()
+    assert found.score(X, y) > 0.5
+
+
+def test_several_metrics_and_a_function_or_nothing_to_refit_optimize_the_first():
+    scoring = {"f1": "f1_macro", "accuracy": "accuracy"}
+    chosen = search(TREE, DEPTHS, scoring=scoring, refit=lambda results: 2).fit(X, y)
+    assert chosen.best_index_ == 2
+    assert [trial.value for trial in chosen.history_] == list(chosen.cv_results_["mean_test_f1"])
+    table = search(TREE, DEPTHS, scoring=scoring, refit=False).fit(X, y)
+    assert [trial.value for trial in table.history_] == list(table.cv_results_["mean_test_f1"])
+    assert not hasattr(table, "best_index_")
+
+
+def both(estimator, X, y):
+    right = float((estimator.predict(X) == y).mean())
+    return {"right": right, "wrong": 1 - right}
+
+
+def test_a_scorer_that_returns_a_dict():
+    found = search(TREE, DEPTHS, scoring=both, refit="right").fit(X, y)
+    assert [trial.value for trial in found.history_] == list(found.cv_results_["mean_test_right"])
+    calls = []
+
+    def counted(estimator, X, y):
+        calls.append(1)
+        return both(estimator, X, y)
+
+    with pytest.raises(ValueError, match="refit must be set to a scorer key"):
+        search(TREE, DEPTHS, scoring=counted).fit(X, y)
+    assert len(calls) == 3  # said after the first candidate, not after the last
+
+
+def test_metrics_that_are_better_when_lower_are_negated_by_scikit_learn():
+    found = search(GaussianNB(), {"var_smoothing": loguniform(1e-9, 1)}, scoring="neg_log_loss").fit(X, y)
+    assert found.best_score_ == max(trial.value for trial in found.history_) < 0
+
+
+def test_pipelines_conditions_and_objects_as_values():
+    steps = [StandardScaler(), MinMaxScaler(), "passthrough"]
+    model = Pipeline([("scale", StandardScaler()), ("svc", SVC())])
+    kernel, gamma = st.Choice("linear", "rbf"), st.Float(1e-3, 10, log=True, when={"svc__kernel": "rbf"})
+    space = {"scale": steps, "svc__kernel": kernel, "svc__gamma": gamma, "svc__C": [0.1, 1, 10]}
+    found = search(model, space, n_iter=8).fit(X, y)
+    column = found.cv_results_["param_svc__gamma"]
+    linear = found.cv_results_["param_svc__kernel"] == "linear"
+    assert 0 < linear.sum() < 8
+    assert list(np.ma.getmaskarray(column)) == list(linear)
+    assert all(any(params["scale"] is step for step in steps) for params in found.cv_results_["params"])
+    assert ("svc__gamma" in found.best_params_) == (found.best_params_["svc__kernel"] == "rbf")
+
+
+def test_an_absent_parameter_has_the_estimator_s_default():
+    space = [{"criterion": ["gini"], "max_depth": [1]}, {"criterion": ["entropy"]}]
+    found = search(TREE, space).fit(X, y)
+    assert found.stop_.kind == "exhausted"
+    assert found.best_params_ == {"criterion": "entropy"}
+    assert found.best_estimator_.max_depth is None
+
+
+def test_parameters_are_kept_as_given_and_cloned():
+    space, method = st.Space(C=st.Float(0.1, 10)), st.EI()
+    made = ShoestringSearchCV(SVC(), space, method=method, budget="1s", resource=None)
+    assert made.space is space
+    assert made.method is method
+    copy = clone(made).set_params(estimator__kernel="linear", n_iter=3)
+    assert copy.space == space
+    assert copy.method == method
+    assert copy.estimator.kernel == "linear"
+    assert made.n_iter is None
+    assert "ShoestringSearchCV" in repr(copy)
+
+
+def test_two_workers_find_what_one_finds():
+    one, two = (search(method=st.EI(), n_jobs=jobs, n_iter=10).fit(X, y) for jobs in (1, 2))
+    assert one.cv_results_["params"] == two.cv_results_["params"]
+    assert list(one.cv_results_["mean_test_score"]) == list(two.cv_results_["mean_test_score"])
+
+
+def test_more_workers_than_folds_fit_several_candidates_at_a_time(capsys):
+    with parallel_config(backend="threading"):
+        found = search(n_jobs=4, cv=2, n_iter=6, verbose=1).fit(X, y)
+    assert len(found.history_) == 6
+    rounds = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Fitting")]
+    assert [line.split("each of ")[1].split()[0] for line in rounds] == ["1", "2", "2", "1"]
+    assert len({str(params) for params in found.cv_results_["params"]}) == 6
+
+
+def test_groups_and_fit_parameters_reach_scikit_learn():
+    from sklearn.model_selection import GroupKFold
+
+    groups = np.arange(len(y)) % 3
+    found = search(cv=GroupKFold(3), n_iter=2).fit(X, y, groups=groups, sample_weight=np.ones(len(y)))
+    assert found.fold_sizes_ == (50, 50, 50)
+
+
+def test_a_fitted_search_can_be_pickled_with_its_study():
+    found = search(stop=st.RegretBound(0.01) | st.Patience(30)).fit(X, y)
+    again = pickle.loads(pickle.dumps(found))
+    assert again.study_.to_json() == found.study_.to_json()
+    assert again.study_.rule == found.study_.rule
+    assert again.recommended_params_ == found.recommended_params_
+    assert list(again.predict(X)) == list(found.predict(X))
+    assert again.study_.ask().config == found.study_.ask().config
+
+
+# -- as a study --------------------------------------------------------------------------------------------------------
+
+
+def test_the_study_is_told_folds_and_measured_seconds():
+    found = search().fit(X, y)
+    table = found.cv_results_
+    for i, trial in enumerate(found.history_):
+        assert trial.number == i
+        assert trial.folds == tuple(table[f"split{k}_test_score"][i] for k in range(3))
+        assert trial.value == table["mean_test_score"][i]
+        assert trial.cost == pytest.approx(3 * (table["mean_fit_time"][i] + table["mean_score_time"][i]))
+        assert trial.cost == trial.seconds == table["cost"][i]
+    assert found.spent_ == pytest.approx(table["cost"].sum()) == pytest.approx(table["spent"][-1])
+    assert found.study_.direction == "maximize"
+    assert found.fold_sizes_ == (50, 50, 50)
+    assert found.train_sizes_ == (100, 100, 100)
+
+
+def test_expected_costs_are_in_the_table():
+    found = search(method=st.EIpu(), n_iter=11).fit(X, y)
+    assert np.isnan(found.cv_results_["expected_cost"][0])
+    assert np.isfinite(found.cv_results_["expected_cost"][-1])
+
+
+def test_the_recommendation_is_one_of_the_candidates():
+    found = search(n_iter=10).fit(X, y)
+    assert found.recommended_params_ in found.cv_results_["params"]
+    with pytest.raises(NotFittedError):
+        _ = search().recommended_params_
+
+
+def test_equal_random_states_give_equal_searches():
+    states = [7, 7, np.random.RandomState(7), 8]
+    a, b, c, other = (search(method=st.EI(), n_iter=10, random_state=state).fit(X, y).cv_results_["params"] for state in states)
+    assert a == b == c
+    assert a != other
+
+
+class StopAfter:
+    """A rule that looks at the folds, and asks for their sizes in a field as our own rules do."""
+
+    def __init__(self, count):
+        self.count, self.seen = count, []
+
+    def check(self, history, space):
+        self.seen.append([trial.folds for trial in history])
+        return Verdict(len(history) >= self.count, f"{len(history)} is enough", {"count": float(len(history))})
+
+
+def test_the_rule_sees_the_folds_and_ends_the_search():
+    rule = StopAfter(4)
+    found = search(stop=rule, n_iter=20).fit(X, y)
+    assert len(found.history_) == 4
+    assert found.stop_reason_ == found.stop_.reason == "4 is enough"
+    assert found.stop_.evidence == {"count": 4.0}
+    assert [len(folds) for folds in rule.seen[-1]] == [3, 3, 3, 3]
+
+
+def test_a_rule_that_takes_fold_sizes_is_given_them():
+    found = search(stop=st.RegretBound(after=5) & st.Patience(30), cv=4).fit(X, y)
+    assert found.study_.rule.rules[0].fold_sizes == found.fold_sizes_ == (38, 38, 37, 37)
+    assert search(stop="auto").fit(X, y).study_.rule.fold_sizes == (50, 50, 50)
+    assert search(stop=st.RegretBound(fold_sizes=(1, 2, 3))).fit(X, y).study_.rule.fold_sizes == (1, 2, 3)
+    overlapping = ShuffleSplit(3, test_size=30, random_state=0)  # no parts of one whole, which the rule would take them for
+    assert search(stop="auto", cv=overlapping).fit(X, y).study_.rule.fold_sizes is None
+
+
+def test_the_regret_bound_ends_a_search_that_has_nothing_to_gain():
+    found = search(TREE, {"ccp_alpha": st.Float(0, 1e-6), "max_features": [4]}, n_iter=40).fit(X, y)
+    assert len(found.history_) < 40
+    assert "what is left to gain" in found.stop_reason_
+
+
+def test_budgets():
+    assert search(n_iter=None, budget=3).fit(X, y).stop_reason_ == "the budget of 3 trials is used up"
+    assert len(search(n_iter=4, budget=3).fit(X, y).history_) == 3
+    assert len(search(n_iter=3, budget=st.Budget(cost=1e3)).fit(X, y).history_) == 3
+    timed = search(n_iter=None, budget="30ms", stop=None).fit(X, y)
+    assert timed.stop_.kind == "budget"
+    assert timed.spent_ > 0.015
+    wall = search(n_iter=None, budget=st.Budget(seconds=0.2), stop=None).fit(X, y)
+    assert wall.stop_reason_ == "the budget of 200 ms is used up"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_iter": 0}, st.BudgetError, "n_iter must be a whole number of 1 or more"),
+        ({"n_iter": 2.5}, st.BudgetError, "n_iter must be a whole number of 1 or more"),
+        ({"budget": "soon"}, st.BudgetError, "budget='soon' cannot be read"),
+        ({"budget": st.Budget(cost=3, unit="USD")}, st.BudgetError, "measured in seconds"),
+        ({"method": "best"}, st.MethodError, "method='best' is not known"),
+        ({"stop": 3}, st.MethodError, "stop=3 is not a rule"),
+        ({"cost_model": "none"}, st.MethodError, "cost_model='none'"),
+        ({"space": {"C": 3}}, st.SpaceError, "C: 3 is neither"),
+        ({"space": {"nonsense": [1, 2]}}, ValueError, "Invalid parameter 'nonsense'"),
+        ({"refit": 3}, ValueError, "refit"),
+        ({"stop": StopAfter(0)}, st.MethodError, "ended before its first candidate: 0 is enough"),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said_by_fit(options, error, message):
+    made = search(**options)
+    with pytest.raises(error, match=message):
+        made.fit(X, y)
+
+
+# -- failures ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_candidate_that_cannot_be_fitted_is_a_failed_trial_and_a_row_of_the_table():
+    made = search(Fussy(bad=(0, 3)), {"a": [0, 1, 2, 3, 4]}, method=st.Random(), scoring="accuracy", return_train_score=True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        found = made.fit(X, y)
+    (told,) = [str(warning.message) for warning in seen if issubclass(warning.category, FitFailedWarning)]
+    assert told.startswith("2 candidates could not be fitted on any fold and got the score nan")
+    assert "cannot do" in told
+    assert sum("non-finite" in str(warning.message) for warning in seen) == 2  # once for test, once for train scores
+    table = found.cv_results_
+    assert sorted(params["a"] for params in table["params"]) == [0, 1, 2, 3, 4]
+    bad = np.isin(table["param_a"].astype(int), [0, 3])
+    assert list(np.isnan(table["mean_test_score"])) == list(np.isnan(table["mean_train_score"])) == list(bad)
+    assert list(table["failed"]) == list(bad)
+    assert set(table["rank_test_score"][bad]) == {4}
+    assert (table["cost"] > 0).all()
+    failed = found.history_.having(st.State.FAILED)
+    assert [trial.error for trial in failed] == [f"ValueError: cannot do {trial.config['a']}" for trial in failed]
+    assert found.best_params_["a"] not in (0, 3)
+
+
+def test_a_candidate_that_fails_on_one_fold_has_failed():
+    made = search(Fussy(looks=True), {"a": [1, 2]}, cv=KFold(3), scoring="accuracy")
+    first = np.column_stack([np.r_[np.zeros(50), np.ones(100)], X])  # the training rows of fold 0 begin with a one
+    with pytest.warns(FitFailedWarning, match="1 fits failed out of a total of 3"), pytest.warns(UserWarning, match="non-finite"):
+        found = made.fit(first, y)
+    for trial in found.history_:
+        assert trial.state is st.State.FAILED
+        assert trial.error == "ValueError: cannot do without the first row"
+        assert np.isnan(trial.folds[0])
+        assert np.isfinite(trial.folds[1:]).all()
+        assert trial.cost > 0
+
+
+def test_a_number_as_error_score_is_a_score_like_any_other():
+    made = search(Fussy(bad=(0,)), {"a": [0, 1]}, error_score=-1.0, scoring=["accuracy", "f1_macro"], refit="f1_macro")
+    with pytest.warns(FitFailedWarning):
+        found = made.fit(X, y)
+    row = [params["a"] for params in found.cv_results_["params"]].index(0)
+    assert found.cv_results_["mean_test_f1_macro"][row] == found.cv_results_["mean_test_accuracy"][row] == -1
+    assert found.history_[row].value == -1
+    assert found.best_params_ == {"a": 1}
+
+
+def test_scikit_learn_s_error_where_nothing_can_be_fitted_and_where_it_is_asked_for():
+    made = search(Fussy(bad=(0, 1)), {"a": [0, 1]})
+    with pytest.raises(ValueError, match=r"All the 3 fits failed[\s\S]*cannot do"):
+        made.fit(X, y)
+    with pytest.raises(ValueError, match=r"^cannot do [01]$"):
+        made.set_params(error_score="raise").fit(X, y)
+
+
+def test_a_scorer_that_fails_is_a_failed_trial():
+    def scorer(estimator, X, y):
+        if estimator.a == 0:
+            raise RuntimeError("no score")
+        return 0.5
+
+    made = search(Fussy(), {"a": [0, 1]}, scoring=scorer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = made.fit(X, y)
+    (failed,) = found.history_.having(st.State.FAILED)
+    assert failed.config == {"a": 0}
+    assert found.best_params_ == {"a": 1}
+
+
+def test_one_split_is_a_value_without_folds():
+    found = search(cv=ShuffleSplit(1, random_state=0)).fit(X, y)
+    assert all(trial.folds is None and trial.state is st.State.DONE for trial in found.history_)
+
+
+def test_without_scikit_learn_the_error_says_what_to_install():
+    script = "import sys; sys.modules['sklearn'] = None; import shoestring.integrations.sklearn"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert 'pip install "shoestring[sklearn]"' in run.stderr.splitlines()[-1]

@@ -1,0 +1,45 @@
+import math
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.termination.lookout import Lookout
+from shoestring.termination.regret import regret_bound
+from tests.problems import branin, mixed_space, mixed_value, plane, told_study
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_is_the_larger_of_its_two_bounds(seed):
+    study = told_study(plane(2), branin, 30, seed=seed)
+    lookout = Lookout.over(study.log, study.space)
+    narrow = regret_bound(lookout, 0.5, 0.1, caution=2.0).regret
+    wide = regret_bound(lookout, 1.0, 0.1, model=st.GP()).regret
+    assert st.SureBound(1.0).bound(study.log, study.space).regret == max(narrow, wide)
+    assert st.SureBound(1.0).bound(study.log, study.space).regret >= st.RegretBound(1.0).bound(study.log, study.space).regret
+
+
+def test_early_exits_do_not_change_the_verdict():
+    study = told_study(mixed_space(), mixed_value, 40, error_where=lambda config: config["depth"] == 1)
+    exact = st.SureBound(1.0).bound(study.log, study.space).regret
+    for factor in (0.1, 0.9, 1.1, 10.0):
+        assert st.SureBound(factor * exact).check(study.log, study.space).stop == (factor > 1)
+
+
+def test_it_is_within_its_tolerance_more_often_than_not_stopping_too_early():
+    stops = []
+    for seed in range(4):
+        study = st.Study(plane(2), method=st.EI(), stop=st.SureBound(0.3), seed=seed)
+        result = study.minimize(branin, budget=70)
+        stops.append(result.stop.kind == "rule")
+        if stops[-1]:
+            assert result.best.value - 0.397887 <= 0.3
+    assert sum(stops) >= 2
+
+
+def test_in_the_users_units_when_values_are_bent():
+    study = told_study(plane(2), lambda config: math.exp(10 * config["x0"]) + config["x1"], 30)
+    plain = st.SureBound(1.0).bound(study.log, study.space)
+    scaled = told_study(plane(2), lambda config: 7 * (math.exp(10 * config["x0"]) + config["x1"]), 30)
+    assert st.SureBound(1.0).bound(scaled.log, scaled.space).regret == pytest.approx(7 * plain.regret, rel=0.05)
+    assert np.isfinite(plain.regret)
