@@ -8,10 +8,11 @@ none outlives the results it came from.
 
 import json
 import re
+import textwrap
 from pathlib import Path
 from typing import Any
 
-from benchmarks import problems, rows, summary
+from benchmarks import cost_text, problems, rows, summary
 from benchmarks.latency import RESULTS as LATENCY
 from benchmarks.latency import SIZES
 from benchmarks.regret import FOLDERS
@@ -111,6 +112,8 @@ def short_text(regret: dict[str, Any], latency: dict[str, Any]) -> str:
         f"{botorch:.0f} times faster than BoTorch, in one run on one thread; after 1000 results "
         f"{latency['vs_optuna']['1000']:.1f} and {latency['vs_botorch']['1000']:.0f} times.",
     ]
+    if costs := cost_text.short_text():
+        lines += ["", *textwrap.wrap(costs, 120)]
     return "\n".join(lines)
 
 
@@ -129,6 +132,7 @@ def main() -> None:
     fill(ROOT / "README.md", "measured", short_text(regret, latency))
     fill(ROOT / "docs" / "benchmarks.md", "regret", regret_text(regret))
     fill(ROOT / "docs" / "benchmarks.md", "latency", latency_text(latency))
+    fill(ROOT / "docs" / "benchmarks.md", "costs", cost_text.text())
     (FOLDERS["reporting"].parent / "regret.json").write_text(json.dumps(regret, indent=1) + "\n")
 
 

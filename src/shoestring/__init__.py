@@ -14,6 +14,7 @@ from typing import Any
 from .acquisition.cost_aware import CEI, EIAlpha, EICool, EIpu
 from .acquisition.gittins import Gittins
 from .acquisition.improvement import EI, LCB, PI, LogEI
+from .acquisition.knowledge import KG
 from .budget import Budget
 from .choice import Choice
 from .errors import (
@@ -62,7 +63,7 @@ __all__ = [  # in the order of the data flow
     "Study", "minimize", "maximize", "Budget", "Outcome",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
     "GP", "Random", "Sobol", "TPE", "BORE", "EI", "LogEI", "PI", "LCB",
-    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins",
+    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG",
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",

@@ -1,0 +1,158 @@
+"""The knowledge gradient: how much lower is the lowest posterior mean expected to be after one more observation?
+
+Source: the slides on computationally expensive acquisition functions (formal definition of KG); Frazier, Powell and Dayanik
+2009 for the exact expectation; Wu and Frazier 2016 for the gradient.
+
+    KG(x) = min_x' mu(x') - E[ min_x' mu_x(x') ],     mu_x(x') = mu(x') + b(x') w,   w ~ N(0, 1)
+    b(x') = cov(f(x'), f(x)) / sqrt(var(x) + noise)
+
+The inner minimum is taken over a set of points P: what was tried, the minima of the posterior mean, the minimisers after
+imagined outcomes at the most promising candidates, and x itself. Over P the expectation is exact (``envelope``), in logarithms,
+and by the envelope theorem its gradient needs only the derivatives of b, and of mu at x itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..numerics import Array, single_threaded
+from ..surrogate.belief import Belief
+from ..surrogate.cross import Cross
+from .ascent import ascend
+from .candidates import SAME, known
+from .envelope import log_expected_drop, log_expected_drop_with_gradient
+from .improvement import Surface, negative_lower_bound, surface
+from .maximize import Chosen, Effort, Seeker, climb
+
+TRIED = 24  # best tried points in P
+MINIMA = 8  # minima of the posterior mean in P
+IMAGINED = (-1.8, -0.8, 0.8, 1.8)  # outcomes, in deviations, after which the mean is minimised again
+MANY = tuple(np.linspace(-2.7, 2.7, 18))  # the same for an accurate value
+PROMISING = 4  # candidates at which they are imagined
+ROUGH, FINE, ACCURATE = 33, 65, 257  # nodes while searching, at the end, and for an accurate value
+STEPS = 20  # of a descent of the future mean
+EFFORT = Effort(spread=192, near=96, starts=6, rounds=2)
+
+
+@dataclass(frozen=True)
+class LookAhead:
+    """A belief and the points over which the future mean is minimised."""
+
+    belief: Belief
+    points: Array  # m x D
+    mean: Array  # m
+    cross: Cross
+
+    @classmethod
+    def over(cls, belief: Belief, points: Array) -> LookAhead:
+        points = distinct(points)
+        Z = belief.encoding.features(points)
+        return cls(belief, points, belief.objective.mean_at(Z), Cross.between(belief.objective, Z))
+
+    def lines(self, Z: Array) -> tuple[Array, Array, Array, Array]:
+        """a and b of all lines, that of x itself last (N x (m + 1)), and the variance at x and that of its observation."""
+        posterior = self.belief.objective
+        mean, variance = posterior.mean_and_variance(Z)
+        observed = variance + posterior.noise
+        a = np.column_stack([np.tile(self.mean, (len(Z), 1)), mean])
+        b = np.column_stack([self.cross.covariance(Z), variance]) / np.sqrt(observed)[:, None]
+        return a, b, variance, observed
+
+    def surface(self, nodes: int) -> Surface:
+        """log KG over points."""
+        encoding, posterior, viability = self.belief.encoding, self.belief.objective, self.belief.viability
+
+        def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+            Z = encoding.features(U)
+            a, b, _, observed = self.lines(Z)
+            if not gradient:
+                total = log_expected_drop(a, b, nodes)
+                return (total if viability is None else total + viability.log_chance(Z)), None
+            drop = log_expected_drop_with_gradient(a, b, nodes)
+            _, _, d_mean, d_variance = posterior.with_gradients(Z)
+            root = np.sqrt(observed)
+            slope = self.cross.pull_back(Z, drop.by_b[:, :-1] / root[:, None]) + drop.by_a[:, -1:] * d_mean
+            # b falls with the root of var + noise everywhere; x's own line also rises with var
+            by_variance = drop.by_b[:, -1] / root - 0.5 * np.einsum("ij,ij->i", drop.by_b, b) / observed
+            slope = slope + by_variance[:, None] * d_variance
+            total = drop.value
+            if viability is not None:
+                chance, d_chance = viability.log_chance_with_gradient(Z)
+                total, slope = total + chance, slope + d_chance
+            return total, encoding.pull_back(U, slope)
+
+        return value
+
+
+@dataclass(frozen=True)
+class KG:
+    """The knowledge gradient. Looks one step ahead at what will be recommended, not at what is observed: good under noise."""
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)
+        return LookAhead.over(belief, minima(belief, seeker)).surface(ROUGH)
+
+    @single_threaded
+    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
+        seeker = replace(seeker, effort=EFFORT)
+        rough = LookAhead.over(belief, minima(belief, seeker))
+        peak = seeker.highest(rough.surface(ROUGH))
+        promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
+        fine = LookAhead.over(belief, np.vstack([rough.points, imagined_minimisers(rough, promising)])).surface(FINE)
+        U, f = climb(fine, seeker.encoding, promising.copy(), fine(promising, False)[0], 1, seeker.rng)
+        best = int(np.argmax(f))
+        return Chosen(peak.u if known(U[best][None, :], seeker.seen)[0] else U[best])
+
+
+def minima(belief: Belief, seeker: Seeker) -> Array:
+    """The best tried points and the minima of the posterior mean, tried or not."""
+    falling = surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
+    found = replace(seeker, seen=seeker.seen[:0]).highest(falling).U[:MINIMA]
+    order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")
+    return np.vstack([found, belief.tried[order[:TRIED]]])
+
+
+def knowledge_gradient(belief: Belief, seeker: Seeker, U: Array) -> Array:
+    """log KG at points, accurate to about a per cent: each with minimisers of its own."""
+    rough = LookAhead.over(belief, minima(belief, seeker))
+    refined = (LookAhead.over(belief, np.vstack([rough.points, imagined_minimisers(rough, u[None, :], MANY)])) for u in U)
+    return np.array([ahead.surface(ACCURATE)(u[None, :], False)[0][0] for u, ahead in zip(U, refined, strict=True)])
+
+
+def imagined_minimisers(ahead: LookAhead, candidates: Array, outcomes: tuple[float, ...] = IMAGINED) -> Array:
+    """Where the mean would be lowest after imagined outcomes at the candidates, by gradient descent from the best of P."""
+    belief, encoding = ahead.belief, ahead.belief.encoding
+    numbers = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
+    if not numbers.any():
+        return candidates
+    Z = encoding.features(candidates)
+    a, b, _, observed = ahead.lines(Z)
+    owner, outcome = (grid.ravel() for grid in np.meshgrid(np.arange(len(candidates)), outcomes, indexing="ij"))
+    lowest = np.argmin(a[owner] + b[owner] * outcome[:, None], axis=1)
+    starts = np.vstack([ahead.points, candidates[:1]])[np.minimum(lowest, len(ahead.points))]
+    own = lowest == len(ahead.points)
+    starts[own] = candidates[owner[own]]
+    imagined = Cross.between(belief.objective, Z)
+    pull, count = outcome / np.sqrt(observed[owner]), len(owner)
+
+    def falling(marked: Array) -> tuple[Array, Array]:
+        points, who = marked[:, :-1], np.rint(marked[:, -1] * count).astype(np.intp)
+        X = encoding.features(points)
+        mean, _, d_mean, _ = belief.objective.with_gradients(X)
+        weights = np.zeros((len(points), len(candidates)))
+        weights[np.arange(len(points)), owner[who]] = pull[who]
+        moved = np.einsum("ij,ij->i", weights, imagined.covariance(X))
+        slope = encoding.pull_back(points, d_mean + imagined.pull_back(X, weights))
+        return -(mean + moved), np.column_stack([-slope, np.zeros(len(points))])
+
+    marked = np.column_stack([starts, np.arange(count) / count])  # a last coordinate that stays says whose outcome it is
+    ends, _ = ascend(falling, marked, np.append(numbers, False), steps=STEPS, tolerance=1e-6)
+    return encoding.space.snap(ends[:, :-1])
+
+
+def distinct(points: Array) -> Array:
+    """Without repetitions, in order."""
+    _, first = np.unique(np.rint(points / (1e3 * SAME)), axis=0, return_index=True)
+    return points[np.sort(first)]
