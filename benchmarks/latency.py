@@ -20,7 +20,7 @@ from scipy.linalg.lapack import dpotrf, dpotri
 from threadpoolctl import threadpool_limits
 
 from benchmarks import machine
-from benchmarks.timing import DIMENSIONS, TIMERS, Times, time_method
+from benchmarks.timing import DIMENSIONS, TIMERS, Times, time_checks, time_method
 
 SIZES = (25, 100, 300, 1000)
 REPEATS = {25: 9, 100: 9, 300: 5, 1000: 3}
@@ -87,13 +87,25 @@ def against_ei(n: int, repeats: int) -> dict[str, float]:
     """What cost-aware suggestions take, as a multiple of EI's, taking turns on the same data."""
     import shoestring as st
 
-    methods = {"ei": st.EI(), "ei_alpha": st.EIAlpha(0.5), "cei": st.CEI(0.2), "gittins": st.Gittins(), "auto": "auto"}
+    methods = {
+        "ei": st.EI(), "ei_alpha": st.EIAlpha(0.5), "cei": st.CEI(0.2), "gittins": st.Gittins(), "auto": "auto", "kg": st.KG(),
+    }  # fmt: skip
     times: dict[str, list[float]] = {name: [] for name in methods}
     for seed in range(repeats):
         for name, method in methods.items():
             times[name] += time_method(method, n, seed, 5)
     base = statistics.median(times["ei"])
     return {name: round(statistics.median(found) / base, 2) for name, found in times.items() if name != "ei"}
+
+
+def checks_against_ask(n: int, repeats: int) -> dict[str, float]:
+    """What a stopping rule's check takes, as a multiple of an EI suggestion, taking turns on the same data."""
+    times: dict[str, list[float]] = {}
+    for seed in range(repeats):
+        for name, found in time_checks(n, seed, 5).items():
+            times.setdefault(name, []).extend(found)
+    base = statistics.median(times.pop("ask"))
+    return {name: round(statistics.median(found) / base, 2) for name, found in times.items()}
 
 
 def _median_ms(seconds: list[float]) -> float:
@@ -143,6 +155,7 @@ def main() -> None:
         report = report_of(measure(libraries, QUICK_REPEATS if options.quick else REPEATS))
         if "shoestring" in libraries:
             report["vs_ei_100"] = against_ei(100, 2 if options.quick else 5)
+            report["checks_100"] = checks_against_ask(100, 2 if options.quick else 5)
             report["lapack_share"] = {str(n): lapack_share(n, 1 if options.quick else 3) for n in SIZES}
     report["machine"] = machine.facts()
     options.results.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cost_text, problems, rows, summary
+from benchmarks import cost_text, problems, rows, stop_text, summary
 from benchmarks.latency import RESULTS as LATENCY
 from benchmarks.latency import SIZES
 from benchmarks.regret import FOLDERS
@@ -81,7 +81,10 @@ def latency_text(report: dict[str, Any]) -> str:
     lines.append("| share of a fit in LAPACK | " + " | ".join(f"{report['lapack_share'][n]:.2f}" for n in sizes) + " |")
     if "vs_ei_100" in report:
         shown = ", ".join(f"{name} {ratio:.1f}" for name, ratio in report["vs_ei_100"].items())
-        lines += ["", f"Cost-aware suggestions at n = 100, as multiples of EI's: {shown}."]
+        lines += ["", f"Other suggestions at n = 100, as multiples of EI's: {shown}."]
+    if "checks_100" in report:
+        shown = ", ".join(f"{name.replace('_', ' ')} {ratio:.2f}" for name, ratio in report["checks_100"].items())
+        lines += ["", f"A stopping rule's check at n = 100, as a multiple of an EI suggestion: {shown}."]
     facts = report["machine"]
     lines += ["", f"One thread of {facts['cpu_model']}, {facts['date'][:10]}. Warm: after one more result; cold: a fresh study."]
     return "\n".join(lines)
@@ -133,6 +136,7 @@ def main() -> None:
     fill(ROOT / "docs" / "benchmarks.md", "regret", regret_text(regret))
     fill(ROOT / "docs" / "benchmarks.md", "latency", latency_text(latency))
     fill(ROOT / "docs" / "benchmarks.md", "costs", cost_text.text())
+    fill(ROOT / "docs" / "benchmarks.md", "stops", stop_text.text())
     (FOLDERS["reporting"].parent / "regret.json").write_text(json.dumps(regret, indent=1) + "\n")
 
 

@@ -89,6 +89,28 @@ def time_method(method: Any, n: int, seed: int, warm: int) -> list[float]:
     return times
 
 
+def time_checks(n: int, seed: int, warm: int) -> dict[str, list[float]]:
+    """Warm EI suggestions, and after each the checks of stopping rules: that go on (the usual case), and that say stop."""
+    import shoestring as st
+
+    rules = {
+        "regret_bound": st.RegretBound(1e-9), "sure_bound": st.SureBound(1e-9), "worth_it": st.WorthIt(1e-9),
+        "regret_bound_stopping": st.RegretBound(1e9), "sure_bound_stopping": st.SureBound(1e9),
+    }  # fmt: skip
+    study = st.Study(shoestring_space(PROBLEM), method=st.EI(), seed=seed, stop=None)
+    for config, value in observations(n, seed):
+        study.add(config, value, cost=1.0)
+    trial = study.ask()
+    times: dict[str, list[float]] = {"ask": [], **{name: [] for name in rules}}
+    for _ in range(warm):
+        study.tell(trial, smooth(trial.config), cost=1.0)
+        trial, seconds = _clocked(study.ask)
+        times["ask"].append(seconds)
+        for name, rule in rules.items():
+            times[name].append(_clocked(lambda: rule.check(study.log, study.space))[1])  # noqa: B023
+    return times
+
+
 def time_optuna(n: int, seed: int, warm: int) -> Times:
     import optuna
 

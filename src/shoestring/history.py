@@ -81,7 +81,11 @@ class History(Sequence[Trial]):
         return History(self.trials[:count], self.space, self.maximize, self.points[:count])
 
     def at_target(self, trial: Trial) -> bool:
-        return all(trial.config[name] == goal for name, goal in self.space.target.items())
+        return all(trial.config[name] == goal for name, goal in self._target)
+
+    @cached_property
+    def _target(self) -> tuple[tuple[str, float], ...]:
+        return tuple(self.space.target.items())
 
     def results(self) -> list[float | None]:
         """The values of finished trials at the target fidelity in order of number; None for a failed one."""
