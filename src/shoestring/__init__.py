@@ -12,9 +12,12 @@ from importlib import import_module
 from typing import Any
 
 from .acquisition.cost_aware import CEI, EIAlpha, EICool, EIpu
+from .acquisition.entropy import ES
 from .acquisition.gittins import Gittins
 from .acquisition.improvement import EI, LCB, PI, LogEI
 from .acquisition.knowledge import KG
+from .acquisition.mes import MES
+from .acquisition.pes import PES
 from .budget import Budget
 from .choice import Choice
 from .errors import (
@@ -63,7 +66,7 @@ __all__ = [  # in the order of the data flow
     "Study", "minimize", "maximize", "Budget", "Outcome",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
     "GP", "Random", "Sobol", "TPE", "BORE", "EI", "LogEI", "PI", "LCB",
-    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG",
+    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG", "MES", "ES", "PES",
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",

@@ -2,7 +2,7 @@ import subprocess
 import sys
 
 HEAVY = (
-    "sklearn", "matplotlib", "optuna", "torch", "sqlalchemy", "dask", "distributed", "ray", "xgboost", "psycopg",
+    "sklearn", "matplotlib", "optuna", "torch", "sqlalchemy", "dask", "distributed", "ray", "xgboost", "psycopg", "emcee",
     "scipy.stats", "scipy.optimize",
 )  # fmt: skip
 

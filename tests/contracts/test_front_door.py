@@ -135,7 +135,11 @@ def test_every_method(method):
     assert all(trial.state == "done" for trial in result.history)
 
 
-@pytest.mark.parametrize("model", [st.GP(), st.GP(kernel="se"), st.GP(kernel="matern52", inference="map", warp=True)], ids=repr)
+@pytest.mark.parametrize(
+    "model",
+    [st.GP(), st.GP(kernel="se"), st.GP(kernel="matern52", inference="map", warp=True), st.GP(inference="mcmc", sets=3)],
+    ids=repr,
+)
 def test_every_model(model):
     assert len(st.minimize(train, make_space(), 9, model=model, initial=6).history) == 9
 

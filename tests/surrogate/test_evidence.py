@@ -36,6 +36,17 @@ def test_the_gradient_against_central_differences(profile, grouping, warped, see
     np.testing.assert_allclose(slope, numeric, rtol=2e-5, atol=1e-7 * (1 + abs(value)))
 
 
+@pytest.mark.parametrize("warped", [False, True])
+def test_the_value_alone_is_the_same_to_the_last_bit(warped):
+    Z, y = data(3, 20, 0)
+    layout = Layout(np.arange(3), warped)
+    evidence = Evidence(Z, y, layout, "matern52")
+    for theta in layout.centre + np.random.default_rng(0).normal(size=(5, layout.size)):
+        assert evidence.value(theta) == evidence(theta)[0]
+    flat = Evidence(np.full((6, 1), 0.5), np.ones(6), Layout(np.arange(1)), "se")
+    assert flat.value(np.array([0.0, 0.0, -100.0])) == -np.inf
+
+
 def test_duplicate_rows_and_one_observation_have_an_evidence_and_a_gradient():
     for Z, y in ((np.full((5, 2), 0.3), np.array([1.0, -1.0, 0.5, 0.2, -0.7])), (np.full((1, 2), 0.3), np.array([0.4]))):
         layout = Layout(np.arange(2))

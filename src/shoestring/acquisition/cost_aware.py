@@ -22,6 +22,7 @@ from ..errors import MethodError
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from ..surrogate.cost.base import expected_log_cost, expected_log_cost_with_gradient
+from .averaging import surface_of
 from .constrained import maximize_where
 from .improvement import LogEI, Surface
 from .maximize import Chosen, Peak, Seeker
@@ -98,6 +99,7 @@ class CEI:
 
     lam: float = 0.1
     uses_cost: ClassVar[bool] = True
+    over_sets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.lam, bool) or not isinstance(self.lam, int | float) or not 0 <= self.lam <= 1:
@@ -107,7 +109,7 @@ class CEI:
         return LogEI().on(belief, rng)
 
     def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
-        gain = self.on(belief, seeker.rng)
+        gain = surface_of(self, belief, seeker.rng)
         return Chosen(cheapest_of_the_good(gain, belief, seeker, seeker.highest(gain), float(self.lam)))
 
 

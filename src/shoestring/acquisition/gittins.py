@@ -26,6 +26,7 @@ from ..errors import MethodError
 from ..numerics import Array, log_h, log_Phi
 from ..surrogate.belief import Belief
 from ..surrogate.cost.base import expected_log_cost, expected_log_cost_with_gradient
+from .averaging import surface_of
 from .improvement import Surface
 from .maximize import Chosen, Seeker
 
@@ -88,6 +89,8 @@ class Gittins:
 
     price: float | None = None
     uses_cost: ClassVar[bool] = True
+    over_sets: ClassVar[bool] = True
+    in_logs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.price is None:
@@ -111,7 +114,7 @@ class Gittins:
     def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
         """The smallest index; without a price, halved for the next time when even that is above the incumbent."""
         log_price = self.log_price(belief)
-        peak = seeker.highest(index_surface(belief, log_price))
+        peak = seeker.highest(surface_of(self, belief, seeker.rng))
         if self.price is not None:
             return Chosen(peak.u)
         worth = -peak.value < belief.incumbent

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -26,7 +26,10 @@ Score = Callable[[Array, Array], tuple[Array, Array, Array]]  # (mean, deviation
 
 
 class Acquisition(Protocol):
-    """A specification; ``on`` gives its surface for one belief, higher is better."""
+    """A specification; ``on`` gives its surface for one belief, higher is better.
+
+    A class whose surface is no logarithm says ``in_logs = False``: see ``averaging``, through which a search asks for surfaces.
+    """
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface: ...
 
@@ -107,6 +110,7 @@ class LCB:
     """Lower confidence bound mu - sqrt(beta) s."""
 
     beta: float = 4.0
+    in_logs: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.beta) and self.beta >= 0):

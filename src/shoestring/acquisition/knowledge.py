@@ -14,6 +14,7 @@ and by the envelope theorem its gradient needs only the derivatives of b, and of
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from ..numerics import Array, single_threaded
 from ..surrogate.belief import Belief
 from ..surrogate.cross import Cross
 from .ascent import ascend
+from .averaging import average
 from .candidates import SAME, known
 from .envelope import log_expected_drop, log_expected_drop_with_gradient
 from .improvement import Surface, negative_lower_bound, surface
@@ -50,6 +52,10 @@ class LookAhead:
         points = distinct(points)
         Z = belief.encoding.features(points)
         return cls(belief, points, belief.objective.mean_at(Z), Cross.between(belief.objective, Z))
+
+    def further(self, points: Array) -> LookAhead:
+        """Over more points."""
+        return LookAhead.over(self.belief, np.vstack([self.points, points]))
 
     def lines(self, Z: Array) -> tuple[Array, Array, Array, Array]:
         """a and b of all lines, that of x itself last (N x (m + 1)), and the variance at x and that of its observation."""
@@ -90,6 +96,8 @@ class LookAhead:
 class KG:
     """The knowledge gradient. Looks one step ahead at what will be recommended, not at what is observed: good under noise."""
 
+    over_sets: ClassVar[bool] = True
+
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)
         return LookAhead.over(belief, minima(belief, seeker)).surface(ROUGH)
@@ -97,10 +105,10 @@ class KG:
     @single_threaded
     def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
         seeker = replace(seeker, effort=EFFORT)
-        rough = LookAhead.over(belief, minima(belief, seeker))
-        peak = seeker.highest(rough.surface(ROUGH))
+        rough = [LookAhead.over(each, minima(each, seeker)) for each in belief.sets]
+        peak = seeker.highest(average([ahead.surface(ROUGH) for ahead in rough], in_logs=True))
         promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
-        fine = LookAhead.over(belief, np.vstack([rough.points, imagined_minimisers(rough, promising)])).surface(FINE)
+        fine = average([ahead.further(imagined_minimisers(ahead, promising)).surface(FINE) for ahead in rough], in_logs=True)
         U, f = climb(fine, seeker.encoding, promising.copy(), fine(promising, False)[0], 1, seeker.rng)
         best = int(np.argmax(f))
         return Chosen(peak.u if known(U[best][None, :], seeker.seen)[0] else U[best])
@@ -117,7 +125,7 @@ def minima(belief: Belief, seeker: Seeker) -> Array:
 def knowledge_gradient(belief: Belief, seeker: Seeker, U: Array) -> Array:
     """log KG at points, accurate to about a per cent: each with minimisers of its own."""
     rough = LookAhead.over(belief, minima(belief, seeker))
-    refined = (LookAhead.over(belief, np.vstack([rough.points, imagined_minimisers(rough, u[None, :], MANY)])) for u in U)
+    refined = (rough.further(imagined_minimisers(rough, u[None, :], MANY)) for u in U)
     return np.array([ahead.surface(ACCURATE)(u[None, :], False)[0][0] for u, ahead in zip(U, refined, strict=True)])
 
 

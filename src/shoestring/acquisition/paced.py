@@ -16,6 +16,7 @@ import numpy as np
 
 from ..surrogate.belief import Belief
 from ..surrogate.cost.base import expected_log_cost
+from .averaging import surface_of
 from .constrained import maximize_where
 from .cost_aware import negative_log_cost
 from .gittins import Gittins
@@ -31,6 +32,7 @@ class Paced:
 
     trials: int = 100
     uses_cost: ClassVar[bool] = True
+    over_sets: ClassVar[bool] = True
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return LogEI().on(belief, rng)
@@ -40,7 +42,7 @@ class Paced:
         if belief.cost is None or belief.spending is None or belief.spending.left <= 0.0:
             return thrifty.choose(belief, seeker)
         allowance = math.log(belief.spending.left / max(self.trials - len(belief.fit.posterior), FEWEST))
-        gain = self.on(belief, seeker.rng)
+        gain = surface_of(self, belief, seeker.rng)
         peak = seeker.highest(gain)
         if expected_log_cost(belief.cost, peak.u[None, :])[0] <= allowance:
             return Chosen(peak.u)

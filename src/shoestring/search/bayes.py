@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..acquisition.averaging import surface_of
 from ..acquisition.constrained import maximize_where
 from ..acquisition.cost_aware import negative_log_cost
 from ..acquisition.improvement import Acquisition, Surface
@@ -38,7 +39,7 @@ class Bayes:
         belief = believe(situation, costs=self._thrifty or situation.cost_limited)
         seeker = seeker_for(situation)
         chosen = choose(self.acquisition, belief, seeker)
-        u = within_budget(chosen.u, self.acquisition.on(belief, seeker.rng), belief, seeker, situation)
+        u = within_budget(chosen.u, surface_of(self.acquisition, belief, seeker.rng), belief, seeker, situation)
         return Suggestion(
             situation.space.decode(u),
             by=name,
@@ -55,11 +56,14 @@ class Bayes:
 
 
 def choose(acquisition: Acquisition, belief: Belief, seeker: Seeker) -> Chosen:
-    """By the acquisition's own way of choosing, if it has one, or where its surface is highest."""
+    """By the acquisition's own way of choosing, if it has one, or where its surface is highest.
+
+    Where hyperparameters are integrated out, its own way must be one that looks at all sets of them.
+    """
     own = getattr(acquisition, "choose", None)
-    if own is not None:
+    if own is not None and (not belief.alternatives or getattr(acquisition, "over_sets", False)):
         return own(belief, seeker)  # type: ignore[no-any-return]
-    return Chosen(seeker.highest(acquisition.on(belief, seeker.rng)).u)
+    return Chosen(seeker.highest(surface_of(acquisition, belief, seeker.rng)).u)
 
 
 def within_budget(u: Array, surface: Surface, belief: Belief, seeker: Seeker, situation: Situation) -> Array:
@@ -90,11 +94,8 @@ def within_budget(u: Array, surface: Surface, belief: Belief, seeker: Seeker, si
 
 def expectations(u: Array, belief: Belief, situation: Situation) -> dict[str, Any]:
     """What the model expects of a point, in the user's units."""
-    mean, variance = belief.objective.mean_and_variance(situation.encoding.features(u[None, :]))
-    expected = {
-        "predicted": situation.seen.sign * float(belief.output.inverse(mean)[0]),
-        "gain": belief.output.gain(float(mean[0]), float(np.sqrt(variance[0])), belief.incumbent),
-    }
+    z = situation.encoding.features(u[None, :])
+    expected = {"predicted": situation.seen.sign * float(belief.output.inverse(belief.moments(z)[0])[0]), "gain": belief.gain(z)}
     if belief.cost is not None:
         expected["cost"] = float(np.exp(expected_log_cost(belief.cost, u[None, :])[0]))
     return expected

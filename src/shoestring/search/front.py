@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..acquisition.averaging import surface_of
 from ..acquisition.candidates import neighbours, quasi_random
 from ..acquisition.cost_aware import cheapest_of_the_good, negative_log_cost, per_cost
 from ..acquisition.gittins import Gittins
@@ -57,7 +58,7 @@ def pareto_front(situation: Situation) -> Front:
         raise StudyError("there is no front yet: no trial has a cost; give cost= with a result, or a st.KnownCost(f)")
     seeker = seeker_for(situation)
     landed = landings(belief, seeker)
-    gain, cheapness = LogEI().on(belief, seeker.rng), negative_log_cost(belief)
+    gain, cheapness = surface_of(LogEI(), belief, seeker.rng), negative_log_cost(belief)
     U = np.vstack([*landed.values(), seeker.highest(gain).U, seeker.highest(cheapness).U])
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     scale = 1.0 / belief.output.slope(belief.incumbent)
@@ -77,7 +78,7 @@ def pareto_front(situation: Situation) -> Front:
 
 def landings(belief: Belief, seeker: Seeker) -> dict[str, Array]:
     """The point (1 x D) that each method would choose."""
-    gain = LogEI().on(belief, seeker.rng)
+    gain = surface_of(LogEI(), belief, seeker.rng)
     peak = seeker.highest(gain)
     found = {"EI": peak.u}
     for alpha in ALPHAS:
@@ -118,7 +119,7 @@ def short_front(belief: Belief, seeker: Seeker, u: Array) -> dict[str, object]:
     space = seeker.encoding.space
     spread = np.vstack([quasi_random(128, len(space), seeker.rng), neighbours(seeker.best, 64, space, seeker.rng)])
     U = np.vstack([u[None, :], space.snap(space.at_target(spread))])
-    gain, cheapness = LogEI().on(belief, seeker.rng), negative_log_cost(belief)
+    gain, cheapness = surface_of(LogEI(), belief, seeker.rng), negative_log_cost(belief)
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     rows = nondominated(log_ei, log_cost)
     kept = rows[np.unique(np.linspace(0, len(rows) - 1, KEPT).round().astype(int))]

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..acquisition.maximize import Seeker
 from ..surrogate.belief import Belief, form_belief
 from .method import Situation
 
 AROUND = 5  # best trials whose neighbourhood is searched
+CHAIN = 0xC4A1  # hyperparameters are drawn with randomness of their own: the search for the maximum does not depend on it
 
 
 def believe(situation: Situation, *, costs: bool) -> Belief:
     """The model fitted to what was seen; with ``costs``, the cost model too."""
     cost = situation.cost if costs else None
-    return form_belief(situation.seen, situation.encoding, situation.model, situation.known, cost, situation.spending)
+    return form_belief(
+        situation.seen, situation.encoding, situation.model, situation.known, cost, situation.spending,
+        np.random.default_rng([situation.seed, situation.number, CHAIN]),
+    )
 
 
 def seeker_for(situation: Situation) -> Seeker:

@@ -18,6 +18,6 @@ def recommend(situation: Situation) -> tuple[int, float] | None:
         return None
     belief = believe(situation, costs=False)
     pool = seen.eligible
-    means = belief.fit.posterior.mean_at(encoding.features(seen.U[pool]))
+    means = belief.fitted_mean(encoding.features(seen.U[pool]))
     top = int(np.argmin(means))
     return int(pool[top]), seen.sign * float(belief.output.inverse(means[top]))

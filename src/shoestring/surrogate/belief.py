@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from .cost.base import CostModel, CostObservations, CostPosterior, remember
 from .cost.censored import fit_costs
 from .gp import GP, SAMPLE, Fit, cold_start_due, sample_by_rank
 from .posterior import Posterior
+from .sampling import DIGITS, sampled_fits
 from .viability import Viability, learn_viability
 
 log = logging.getLogger("shoestring")
@@ -56,6 +57,9 @@ class Belief:
     spending    the budget and what is gone of it, None without a budget
     remembered  what the last suggestion left behind
     tried       the evaluated points of the target fidelity
+    alternatives  where hyperparameters are integrated out: a belief for each set of them, with a value to beat of its own.
+                The objective and the fit are then those of the most probable hyperparameters, and the incumbent is that of
+                the mean over the sets
     """
 
     encoding: Encoding
@@ -70,10 +74,36 @@ class Belief:
     spending: Spending | None = None
     remembered: Mapping[str, Any] = field(default_factory=dict)
     tried: Array = field(default_factory=lambda: np.empty((0, 0)))
+    alternatives: tuple[Belief, ...] = ()
+
+    @property
+    def sets(self) -> tuple[Belief, ...]:
+        """One belief for each set of hyperparameters: what an average is taken over."""
+        return self.alternatives or (self,)
+
+    def moments(self, Z: Array) -> tuple[Array, Array]:
+        """Of the objective at features Z, over all sets: the mean of means, the mean of variances + the variance of means."""
+        found = [each.objective.mean_and_variance(Z) for each in self.sets]
+        means, variances = np.array([mean for mean, _ in found]), np.array([variance for _, variance in found])
+        return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
+
+    def fitted_mean(self, Z: Array) -> Array:
+        """The mean over all sets before pending trials were added."""
+        return np.asarray(np.mean([each.fit.posterior.mean_at(Z) for each in self.sets], axis=0))
+
+    def gain(self, z: Array) -> float:
+        """Expected improvement at one point's features (1 x p), in the user's units; the chance of failure not counted."""
+        gains = []
+        for each in self.sets:
+            mean, variance = each.objective.mean_and_variance(z)
+            gains.append(each.output.gain(float(mean[0]), float(np.sqrt(variance[0])), each.incumbent))
+        return float(np.mean(gains))
 
     def knowledge(self, trials: int) -> dict[str, Any]:
         """What the next fit starts from, JSON-ready."""
         known: dict[str, Any] = {"theta": self.fit.theta.tolist(), "output": self.output.kind, "trials": trials}
+        if self.alternatives:
+            known["sets"] = [np.round(each.fit.theta, DIGITS).tolist() for each in self.alternatives]
         notes = [fit.note for fit in (self.fit, self.viability.fit if self.viability else None) if fit is not None and fit.note]
         if self.viability is not None:
             known["viability"] = self.viability.fit.theta.tolist()
@@ -90,28 +120,44 @@ def form_belief(
     last: Mapping[str, Any] | None,
     cost: CostPosterior | None = None,
     spending: Spending | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Belief:
-    """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion."""
+    """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion.
+
+    ``rng`` is what sets of hyperparameters are drawn with, where the model wants them; without one, the same draw each time.
+    """
     Z, n = encoding.features(seen.U), len(seen.y)
     last = last or {}
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
     due = start is None or cold_start_due(n, int(last["trials"]))
     kind = None if due else last.get("output")
     output, fit = fit_output(seen.y, Z, encoding, model, start, due, kind)
-    incumbent = float(fit.posterior.mean_at(Z[seen.eligible]).min())
     failed = encoding.features(seen.failed)
     labels = np.array(last["viability"], dtype=float) if last.get("viability") else None
     viability = learn_viability(Z, failed, encoding.groups, start=labels, cold=due)
-    objective = fit.posterior
-    if viability is not None and (foreseen := viability.foreseen()).any():
-        objective = objective.condition(failed[foreseen], np.maximum(objective.mean_at(failed[foreseen]), AVERAGE))
-    if len(seen.pending):
-        objective = with_pending(objective, encoding.features(seen.pending))
+    foreseen = failed[:0] if viability is None else failed[viability.foreseen()]
+    pending = encoding.features(seen.pending)
     typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
-    return Belief(
-        encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
-        seen.U[seen.eligible],
-    )
+
+    def under(fit: Fit) -> Belief:
+        """What is believed under one set of hyperparameters."""
+        objective, incumbent = fit.posterior, float(fit.posterior.mean_at(Z[seen.eligible]).min())
+        if len(foreseen):
+            objective = objective.condition(foreseen, np.maximum(objective.mean_at(foreseen), AVERAGE))
+        if len(pending):
+            objective = with_pending(objective, pending)
+        return Belief(
+            encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
+            seen.U[seen.eligible],
+        )
+
+    belief = under(fit)
+    if model.inference == "map":
+        return belief
+    sets = np.array(last["sets"], dtype=float) if last.get("sets") and last.get("output") == output.kind else None
+    drawn = sampled_fits(model, fit, encoding.groups, np.random.default_rng(0) if rng is None else rng, sets)
+    belief = replace(belief, alternatives=tuple(under(each) for each in drawn))
+    return replace(belief, incumbent=float(belief.fitted_mean(Z[seen.eligible]).min()))
 
 
 def believed_cost(

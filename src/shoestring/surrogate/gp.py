@@ -27,6 +27,8 @@ log = logging.getLogger("shoestring")
 
 SAMPLE = 128  # rows that settle what need not be settled on all of them
 OUTPUTS = ("auto", *KINDS)
+INFERENCES = ("map", "mcmc")
+MOST_SETS = 1000
 
 
 @dataclass(frozen=True)
@@ -42,26 +44,31 @@ class Fit:
 
 @dataclass(frozen=True)
 class GP:
-    """``GP(kernel="matern52", inference="map", warp=False, output="auto")``.
+    """``GP(kernel="matern52", inference="map", warp=False, output="auto", sets=10)``.
 
     kernel     "matern52" or "se", one length scale a parameter
-    inference  "map": hyperparameters at their most probable values
+    inference  "map": hyperparameters at their most probable values; "mcmc": integrated out, by ``sets`` of them drawn from
+               their posterior, over which every acquisition is averaged
     warp       True: each parameter's axis may bend (Kumaraswamy, two shapes a parameter)
     output     how values are modelled: "standard", "log" (positive values), "bent" (good values apart, bad ones together),
                or "auto", whichever the evidence prefers
+    sets       how many sets of hyperparameters "mcmc" draws
     """
 
     kernel: Literal["matern52", "se"] = "matern52"
-    inference: Literal["map"] = "map"
+    inference: Literal["map", "mcmc"] = "map"
     warp: bool = False
     output: Literal["auto", "standard", "log", "bent"] = "auto"
+    sets: int = 10
 
     def __post_init__(self) -> None:
         for field, value, known in (
-            ("kernel", self.kernel, tuple(PROFILES)), ("inference", self.inference, ("map",)), ("output", self.output, OUTPUTS)
+            ("kernel", self.kernel, tuple(PROFILES)), ("inference", self.inference, INFERENCES), ("output", self.output, OUTPUTS)
         ):
             if value not in known:
                 raise MethodError(f"GP: {field} must be one of {', '.join(map(repr, known))}, not {value!r}")
+        if isinstance(self.sets, bool) or not isinstance(self.sets, int) or not 1 <= self.sets <= MOST_SETS:
+            raise MethodError(f"GP: sets must be a whole number from 1 to {MOST_SETS} (10 by default), not {self.sets!r}")
 
     @single_threaded
     def fit(

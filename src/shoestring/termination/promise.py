@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..acquisition.averaging import surface_of
 from ..acquisition.improvement import PI, Acquisition, LogEI
 from ..errors import SpaceExhausted
 from ..history import History
@@ -65,7 +66,7 @@ def highest(acquisition: Acquisition, history: History, space: Space, after: int
     belief = lookout.belief(MODEL)
     seeker = lookout.seeker(anywhere=False)
     try:
-        return belief, seeker.highest(acquisition.on(belief, seeker.rng)).value
+        return belief, seeker.highest(surface_of(acquisition, belief, seeker.rng)).value
     except SpaceExhausted as end:
         return Verdict(True, str(end))
 

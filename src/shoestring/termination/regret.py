@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..acquisition.averaging import average
 from ..acquisition.improvement import negative_lower_bound, surface
 from ..acquisition.maximize import Seeker
 from ..errors import MethodError
@@ -140,9 +141,13 @@ def extremes(belief: Belief, tried: Array, seekers: Iterable[Seeker], beta: floa
     Seekers are asked one after the other, until the difference is above ``enough``.
     """
     root = math.sqrt(beta)
-    mean, variance = belief.objective.mean_and_variance(belief.encoding.features(tried))
-    upper, lower = float((mean + root * np.sqrt(variance)).min()), float((mean - root * np.sqrt(variance)).min())
-    anywhere = surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, root))
+    found = [each.objective.mean_and_variance(belief.encoding.features(tried)) for each in belief.sets]
+    upper = float(np.mean([mean + root * np.sqrt(variance) for mean, variance in found], axis=0).min())
+    lower = float(np.mean([mean - root * np.sqrt(variance) for mean, variance in found], axis=0).min())
+    plain = [replace(each, viability=None) for each in belief.sets]
+    anywhere = average(
+        [surface(each, lambda mean, deviation: negative_lower_bound(mean, deviation, root)) for each in plain], in_logs=False
+    )
     for seeker in seekers:
         lower = min(lower, -seeker.highest(anywhere).value)
         high, low = belief.output.inverse(np.array([upper, lower]))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..acquisition.averaging import surface_of
 from ..acquisition.cost_aware import EIpu
 from ..errors import SpaceExhausted
 from ..history import History
@@ -62,7 +63,7 @@ class WorthIt(StopRule):
             return Verdict(False, "no trial has a cost yet that its gain could be compared with")
         seeker = lookout.seeker(anywhere=False)
         try:
-            peak = seeker.highest(EIpu().on(belief, seeker.rng))
+            peak = seeker.highest(surface_of(EIpu(), belief, seeker.rng))
         except SpaceExhausted as end:
             return Verdict(True, str(end))
         gain, cost = gain_and_cost(belief, peak.u)
@@ -81,8 +82,7 @@ def gain_and_cost(belief: Belief, u: np.ndarray) -> tuple[float, float]:
     """Expected improvement in the objective's units, chance of failure counted, and expected cost at one point."""
     assert belief.cost is not None
     Z = belief.encoding.features(u[None, :])
-    mean, variance = belief.objective.mean_and_variance(Z)
-    gain = belief.output.gain(float(mean[0]), float(np.sqrt(variance[0])), belief.incumbent)
+    gain = belief.gain(Z)
     if belief.viability is not None:
         gain *= float(np.exp(belief.viability.log_chance(Z)[0]))
     return gain, float(np.exp(expected_log_cost(belief.cost, u[None, :])[0]))

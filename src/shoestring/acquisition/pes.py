@@ -1,0 +1,148 @@
+"""Predictive entropy search: how much narrower would y be if one knew where the minimum lies?
+
+Source: Hernandez-Lobato, Hoffman and Ghahramani 2014. PES(x) = H(y) - E_k[ H(y | the minimum lies at x_k) ], the same mutual
+information as entropy search, by closed forms in place of draws. That the minimum lies at the representer x_k says
+
+    f(x_k) <= f(r) for every other representer r, tried points among them     (``lowest``: w | k ~ N(m_k, I - D_k))
+    f(x_k) <= f(x)                                                            (one more truncation, below)
+
+Notation (see ``representers``; index k left out): a = (I - D) L_k, the covariance of w with f(x_k)
+    v_x = s^2 - b'D b       variance of f(x) after the first         c_k = b'a      its covariance with f(x_k)
+    delta = mu + b'm - E[f(x_k)],   v_d = v_x + var(f(x_k)) - 2 c_k + SLACK s^2     mean and variance of f(x) - f(x_k)
+    alpha = delta / sqrt(v_d),  lambda = phi(alpha) / Phi(alpha),  beta = lambda (lambda + alpha),  c = v_x - c_k
+    V = v_x - (c^2 / v_d) beta                      variance of f(x) after the second
+    I(x) = 1/2 sum_k p_k log((s^2 + noise) / (V_k + noise))
+
+SLACK keeps the second truncation smooth where x meets x_k, where it says nothing new. p_k is the share of joint draws in which
+x_k is the lowest; the likeliest are kept. Derivatives: lambda' = -beta, beta' = lambda - beta (2 lambda + alpha), chain rule.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from ..numerics import Array, log_Phi, single_threaded
+from ..surrogate.belief import Belief
+from .averaging import average
+from .entropy import EFFORT, log_total, log_total_with_gradient
+from .improvement import Surface
+from .lowest import given_lowest
+from .maximize import Chosen, Seeker
+from .representers import Representers, lazily, representers, whole_number
+
+SLACK = 0.01
+DRAWS = 2048
+
+
+@dataclass(frozen=True)
+class Minimisers:
+    """Places of the minimum, and what each would say of f at the representers."""
+
+    known: Representers
+    p: Array  # K
+    m: Array  # K x R
+    D: Array  # K x R x R
+    a: Array  # K x R
+    mean: Array  # K, of f(x_k)
+    variance: Array  # K
+
+    @classmethod
+    def among(cls, known: Representers, count: int, rng: np.random.Generator) -> Minimisers:
+        draws = known.mean + rng.standard_normal((DRAWS, len(known))) @ known.factor.T
+        times = np.bincount(np.argmin(draws, axis=1), minlength=len(known))
+        cases = np.argsort(-times, kind="stable")[:count]
+        cases = cases[times[cases] > 0]
+        given = given_lowest(known.mean, known.factor, cases)
+        L = known.factor[cases]
+        a = np.einsum("kab,kb->ka", given.T, L)
+        return cls(
+            known, times[cases] / times[cases].sum(), given.m, np.eye(len(known)) - given.T, a,
+            known.mean[cases] + np.einsum("ka,ka->k", L, given.m), np.einsum("ka,ka->k", L, a),
+        )
+
+    def surface(self) -> Surface:
+        """log(I + FLOOR EI) over points (see ``entropy``)."""
+        known, belief = self.known, self.known.belief
+        posterior = belief.objective
+
+        def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+            Z = belief.encoding.features(U)
+            b = known.loadings(Z)
+            moments = posterior.with_gradients(Z) if gradient else None
+            mean, variance = posterior.mean_and_variance(Z) if moments is None else moments[:2]
+            S, narrowed = variance + posterior.noise, self.narrowed(b, mean, variance)
+            observed = narrowed.V + posterior.noise
+            gain = 0.5 * np.log(S[:, None] / observed) @ self.p
+            if moments is None:
+                return log_total(gain, mean, variance, belief, Z), None
+            by_b, by_mean, by_variance = self.pulled(narrowed, -0.5 * self.p / observed)
+            slope = known.pull_back(Z, by_b) + by_mean[:, None] * moments[2] + (by_variance + 0.5 / S)[:, None] * moments[3]
+            total, slope = log_total_with_gradient(gain, slope, moments, belief, Z)
+            return total, belief.encoding.pull_back(U, slope)
+
+        return value
+
+    def narrowed(self, b: Array, mean: Array, variance: Array) -> Narrowed:
+        """V for each x and k (N x K), and what its derivatives need."""
+        Db = (b @ self.D.reshape(-1, b.shape[1]).T).reshape(len(b), len(self.p), -1)
+        v_x = np.maximum(variance[:, None] - np.einsum("nkr,nr->nk", Db, b), 0.0)
+        c_k = b @ self.a.T
+        v_d = np.maximum(v_x + self.variance - 2.0 * c_k, 0.0) + SLACK * variance[:, None]
+        alpha = (mean[:, None] + b @ self.m.T - self.mean) / np.sqrt(v_d)
+        lam = log_Phi(alpha)[1]
+        beta, c = np.minimum(lam * (lam + alpha), 1.0), v_x - c_k
+        return Narrowed(v_x - c * c / v_d * beta, Db, v_d, alpha, lam, beta, c)
+
+    def pulled(self, at: Narrowed, weight: Array) -> tuple[Array, Array, Array]:
+        """Derivatives of sum_k weight_k V_k with respect to b (N x R), mu and s^2 (N each)."""
+        bend = at.lam - at.beta * (2.0 * at.lam + at.alpha)  # beta'
+        ratio = at.c / at.v_d
+        by_c = 2.0 * ratio * at.beta
+        by_v_d = -(ratio**2) * (at.beta + 0.5 * at.alpha * bend)
+        by_delta = ratio * at.c * bend / np.sqrt(at.v_d)
+        by_v_x, by_c_k = weight * (1.0 - by_c - by_v_d), weight * (by_c + 2.0 * by_v_d)
+        by_delta = -weight * by_delta
+        by_b = -2.0 * np.einsum("nk,nkr->nr", by_v_x, at.Db) + by_c_k @ self.a + by_delta @ self.m
+        return by_b, by_delta.sum(axis=1), (by_v_x - SLACK * weight * by_v_d).sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """What is in the module's notation, each N x K; Db is N x K x R."""
+
+    V: Array
+    Db: Array
+    v_d: Array
+    alpha: Array
+    lam: Array
+    beta: Array
+    c: Array
+
+
+@dataclass(frozen=True)
+class PES:
+    """Predictive entropy search: the likeliest ``minimisers`` of ``representers`` points where the minimum may lie."""
+
+    representers: int = 50
+    minimisers: int = 32
+    over_sets: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        whole_number("PES", "representers", self.representers, 2)
+        whole_number("PES", "minimisers", self.minimisers, 1)
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried)
+        return lazily(lambda: self.surface(belief, seeker))
+
+    @single_threaded
+    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
+        averaged = average([self.surface(each, seeker) for each in belief.sets], in_logs=True)
+        return Chosen(replace(seeker, effort=EFFORT).highest(averaged).u)
+
+    def surface(self, belief: Belief, seeker: Seeker) -> Surface:
+        known = representers(belief, seeker, self.representers)
+        return Minimisers.among(known, self.minimisers, seeker.rng).surface()

@@ -1,0 +1,126 @@
+"""What MES, ES and PES have in common: spaces, failures, open trials, degenerate data, and the same seed the same trials."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from tests.information import line, waves, wavy
+from tests.problems import belief_of, mixed_space, mixed_value, plane, told_study
+
+METHODS = pytest.mark.parametrize("method", [st.MES(), st.MES(how="sampled"), st.ES(), st.PES()], ids=repr)
+FINITE = st.Space(n=st.Int(1, 9), c=st.Choice("a", "b"))
+
+
+@METHODS
+@pytest.mark.parametrize("space", [mixed_space(), FINITE], ids=["mixed", "finite"])
+def test_it_runs_on_mixed_conditional_and_finite_spaces(method, space):
+    value = mixed_value if "rate" in space else lambda config: config["n"] + (config["c"] == "a")
+    result = st.minimize(value, space, budget=14, method=method, seed=0)
+    assert len({space.key(trial.config) for trial in result.history}) == 14
+
+
+@METHODS
+def test_a_finite_space_is_searched_to_its_end(method):
+    space = st.Space(n=st.Int(1, 7))
+    result = st.minimize(lambda config: (config["n"] - 3) ** 2, space, budget=20, method=method, seed=0)
+    assert len(result.history) == 7
+
+
+@METHODS
+def test_failed_and_pending_trials(method):
+    study = told_study(plane(2), waves, 12, error_where=lambda config: config["x0"] > 0.7, method=method)
+    asked = [study.ask() for _ in range(3)]
+    assert len({tuple(trial.config.values()) for trial in asked}) == 3
+    assert sum(trial.config["x0"] > 0.8 for trial in asked) <= 1
+
+
+@METHODS
+@pytest.mark.parametrize(
+    "values",
+    [[1.0], [1.0, 1.0, 1.0, 1.0], [1e300, 1.0, 2.0], [0.0] * 12, list(range(12))],
+    ids=["one", "constant", "huge", "zeros", "line"],
+)
+def test_degenerate_data_give_a_point_that_is_new(method, values):
+    study = st.Study(plane(2), method=method, initial=1, seed=0)
+    for u, value in zip(np.random.default_rng(0).random((len(values), 2)), values, strict=True):
+        study.add({"x0": u[0], "x1": u[1]}, float(value), cost=1.0)
+    config = study.ask().config
+    assert all(0 <= x <= 1 for x in config.values())
+    others = [list(trial.config.values()) for trial in study.history if trial.value is not None]
+    assert np.abs(np.array(others) - list(config.values())).max(axis=1).min() > 1e-3
+
+
+@METHODS
+def test_duplicates_without_noise(method):
+    study = st.Study(plane(1), method=method, initial=1, seed=0)
+    for _ in range(4):
+        study.add({"x0": 0.5}, 1.0, cost=1.0)
+    study.add({"x0": 0.2}, 0.5, cost=1.0)
+    assert study.ask().config["x0"] not in (0.5, 0.2)
+
+
+@METHODS
+@pytest.mark.parametrize("count", [30, 90])
+def test_a_saturated_posterior_is_finite_with_a_finite_slope(method, count):
+    """Data so dense that nothing is left to learn, with next to no noise and with some."""
+    for noise in (1e-10, 1e-6, 0.05):
+        belief, seeker = line(count, noise, 0, length=0.5)
+        surface = method.surface(belief, seeker)
+        value, slope = surface(np.linspace(0, 1, 40)[:, None], True)
+        assert np.isfinite(value).all()
+        assert np.isfinite(slope).all()
+        u = seeker.highest(surface).u
+        mean = belief.objective.mean_at(belief.encoding.features(np.vstack([u[None, :], belief.tried])))
+        assert mean[0] <= np.median(mean[1:])  # near the minimum, which is all that may be left to learn of
+
+
+@METHODS
+def test_the_same_seed_makes_the_same_trials(method):
+    one, other = (st.minimize(waves, plane(2), budget=9, method=method, seed=3).history for _ in range(2))
+    assert [trial.config for trial in one] == [trial.config for trial in other]
+
+
+@METHODS
+def test_a_surface_is_built_when_it_is_asked_and_stays(method):
+    belief, _ = wavy(2)
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state
+    surface = method.on(belief, rng)
+    assert rng.bit_generator.state == before
+    U = np.random.default_rng(1).random((5, 2))
+    np.testing.assert_array_equal(surface(U, False)[0], surface(U, False)[0])
+
+
+@METHODS
+def test_a_chance_of_failure_scales_the_information(method):
+    study = told_study(plane(2), waves, 20, error_where=lambda config: config["x0"] > 0.7)
+    belief, _, _ = belief_of(study)
+    U = np.random.default_rng(1).random((8, 2))
+    _, seeker = wavy(2)
+    safe = dataclasses.replace(belief, viability=None)
+    surface = method.surface(belief, dataclasses.replace(seeker, rng=np.random.default_rng(0)))
+    value, slope = surface(U, True)
+    assert belief.viability is not None
+    chance = belief.viability.log_chance(belief.encoding.features(U))
+    assert np.isfinite(value).all()
+    step = 1e-6 * np.array([1.0, 0.0])
+    moved = (surface(U + step, False)[0] - surface(U - step, False)[0]) / 2e-6
+    np.testing.assert_allclose(slope[:, 0], moved, rtol=1e-3, atol=1e-3 * np.abs(moved).max())
+    if isinstance(method, st.MES):  # its samples do not hang on viability, so that the difference is the chance alone
+        without = method.surface(safe, dataclasses.replace(seeker, rng=np.random.default_rng(0)))(U, False)[0]
+        np.testing.assert_allclose(value - without, chance, atol=1e-6)
+
+
+@METHODS
+def test_it_finds_the_minimum_of_waves(method):
+    result = st.minimize(waves, plane(2), budget=20, method=method, seed=0)
+    assert waves(result.best.config) < -1.95
+
+
+@METHODS
+def test_it_is_averaged_over_sets_of_hyperparameters(method):
+    study = st.Study(plane(2), method=method, model=st.GP(inference="mcmc", sets=3), initial=4, seed=0)
+    result = study.minimize(waves, budget=6)
+    assert len(result.history) == 6
