@@ -47,9 +47,60 @@ def test_near_the_end_what_does_not_fit_is_not_started():
 
 
 def test_overshoot_is_stated():
-    result = st.minimize(lambda config: st.Outcome(0.5, cost=3.0), SPACE, st.Budget(cost=10, unit="GPU-h"), method=st.Random())
+    costs = iter([1.0, 1.0, 1.0, 9.0])
+    budget = st.Budget(cost=10, unit="GPU-h")
+    result = st.minimize(lambda config: st.Outcome(0.5, cost=next(costs)), SPACE, budget, method=st.Random())
     assert result.spent == 12
     assert "2 GPU-h over" in str(result)
+
+
+@pytest.mark.parametrize("method", [st.Random(), st.Sobol(), st.EI(), st.BORE(), st.TPE(), "auto"], ids=repr)
+def test_no_method_starts_what_is_not_expected_to_fit(method):
+    result = st.minimize(lambda config: st.Outcome(0.5, cost=3.0), SPACE, st.Budget(cost=40, unit="USD"), method=method)
+    assert result.spent == 39
+    assert result.stop.kind == "budget"
+    dear = st.minimize(train, SPACE, st.Budget(cost=60, unit="USD"), method=method, seed=1)
+    assert dear.spent < 75
+
+
+def test_a_known_cost_is_kept_to_from_the_first_trial():
+    space, budget = st.Space(n=st.Float(1, 100)), st.Budget(cost=30)
+    known = st.KnownCost(lambda config: config["n"])
+    for method in ("auto", st.Random(), st.EI()):
+        result = st.minimize(lambda c: st.Outcome(0.5, cost=c["n"]), space, budget, method=method, cost_model=known, seed=3)
+        assert result.spent <= 30.5
+
+
+def test_seconds_have_a_price():
+    import time
+
+    def slow(config):
+        time.sleep(0.02)
+        return 0.5
+
+    budget = st.Budget(cost=0.5, unit="USD", per_hour=18000.0)  # five dollars a second
+    result = st.minimize(slow, SPACE, budget, method=st.Random())
+    assert result.history[0].cost == pytest.approx(5 * result.history[0].seconds)
+    assert 2 <= len(result.history) <= 6
+    with pytest.raises(st.BudgetError, match="per_hour"):
+        st.Budget(cost=1, per_hour=-1)
+
+
+def test_seconds_counted_as_something_else_are_minded(caplog):
+    with caplog.at_level("WARNING", logger="shoestring"):
+        st.minimize(lambda config: 0.5, SPACE, st.Budget(trials=3, cost=5, unit="USD"), method=st.Random())
+    assert len(caplog.records) == 1
+    assert "per_hour" in caplog.text
+
+
+def test_a_resumed_study_knows_its_budget():
+    study = st.Study(SPACE, st.EICool(), initial=2, budget=st.Budget(cost=50, unit="USD", per_hour=2.0))
+    for cost in (1.0, 2.0, 3.0):
+        study.tell(study.ask(), cost, cost=cost)
+    again = st.Study.from_json(study.to_json(), method=st.EICool())
+    assert again.budget == study.budget
+    assert again.per_hour == 2.0
+    assert again.ask().config == study.ask().config
 
 
 def test_cost_awareness_saves_cost_at_the_same_number_of_trials():
@@ -88,10 +139,8 @@ def test_auto_ignores_measured_times_too_short_to_matter():
 
 
 def test_cooling_without_a_budget_is_an_error_that_says_what_to_do():
-    study = st.Study(SPACE, st.EICool(), initial=1)
-    study.tell(study.ask(), 0.5, cost=1.0)
     with pytest.raises(st.MethodError, match="budget"):
-        study.ask()
+        st.Study(SPACE, st.EICool()).ask()  # before anything is paid for
     study = st.Study(SPACE, st.EICool(), initial=1, budget=st.Budget(cost=50))
     study.tell(study.ask(), 0.5, cost=1.0)
     study.ask()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from .budget import Budget
 from .errors import ShoestringError, StudyError
 from .space import Space
 from .trial import Trial
@@ -14,13 +16,14 @@ if TYPE_CHECKING:
     from .study import Study
 
 VERSION = 1
-SETTINGS = ("name", "direction", "seed", "initial", "unit")
+SETTINGS = ("name", "direction", "seed", "initial", "unit", "per_hour")
 
 
 def to_json(study: Study) -> str:
     """The whole state but for method, model and rule, which are code."""
     state: dict[str, Any] = {"shoestring": VERSION} | {name: getattr(study, name) for name in SETTINGS}
     state["seconds"] = study.seconds
+    state["budget"] = None if study.budget is None else asdict(study.budget)
     state["space"] = json.loads(study.space.to_json())
     state["trials"] = [trial.to_dict() for trial in study.ledger.trials]
     state["queue"] = [[config, dict(suggestion)] for config, suggestion in study.ledger.queue]
@@ -35,7 +38,10 @@ def from_json(kind: type[Study], text: str, **code: Any) -> Study:
             raise StudyError("this is not a study; expected the text that Study.to_json() wrote")
         if state["shoestring"] != VERSION:
             raise StudyError(f"this study was written in format {state['shoestring']!r}; this version reads {VERSION}")
-        study = kind(Space.from_json(state["space"]), **{name: state[name] for name in SETTINGS}, **code)
+        budget = Budget(**state["budget"]) if state.get("budget") else None
+        settings = {name: state[name] for name in SETTINGS if name != "per_hour"} | {"per_hour": state.get("per_hour")}
+        study = kind(Space.from_json(state["space"]), **settings, budget=budget, **code)
+        study.unit = state["unit"]
         study.seconds = float(state["seconds"])
         for record in state["trials"]:
             study.ledger.write(Trial.from_dict(record))

@@ -21,17 +21,19 @@ class Budget:
     trials   failed ones and those still open included, abandoned ones not
     seconds  of wall-clock time inside ``minimize``
     cost     the sum of the trials' costs, in ``unit`` (the study's unit when left out)
+    per_hour what an hour costs in that unit: then trials that say nothing of their cost are charged for their time
     """
 
     trials: int | None = None
     seconds: float | None = None
     cost: float | None = None
     unit: str | None = None
+    per_hour: float | None = None
 
     def __post_init__(self) -> None:
         if self.trials is None and self.seconds is None and self.cost is None:
             raise BudgetError("a budget needs trials=, seconds= or cost=")
-        for name in ("trials", "seconds", "cost"):
+        for name in ("trials", "seconds", "cost", "per_hour"):
             limit = plain(getattr(self, name))
             object.__setattr__(self, name, limit)
             if limit is None:

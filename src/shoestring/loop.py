@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from .trial import Trial
 if TYPE_CHECKING:
     from .study import Study
 
+log = logging.getLogger("shoestring")
 Callback = Callable[["Study", Trial], object]
 
 
@@ -53,6 +55,7 @@ def run(
                 shown.update(study, budget)
                 trial = study.record(trial, evaluate(objective, trial, live(study, trial, budget), raise_errors=raise_errors))
                 study.seconds += time.perf_counter() - began
+                mind_the_unit(study, trial)
                 shown.update(study, budget)
                 for callback in callbacks:
                     callback(study, trial.detached())
@@ -67,6 +70,7 @@ def run(
 
 def settle_unit(study: Study, budget: Budget) -> None:
     """The budget's unit becomes the study's, unless costs in another one are there already."""
+    study.per_hour = budget.per_hour if budget.per_hour is not None else study.per_hour
     if budget.unit is None or budget.unit == study.unit:
         return
     if any(trial.cost is not None for trial in study.ledger.trials):
@@ -78,14 +82,27 @@ def settle_unit(study: Study, budget: Budget) -> None:
     study.unit = budget.unit
 
 
+def mind_the_unit(study: Study, trial: Trial) -> None:
+    """Say so once when seconds are counted as if they were the study's unit."""
+    if study.unit != "s" and study.per_hour is None and trial.cost is not None and trial.cost == trial.seconds:
+        if not study.minded:
+            log.warning(
+                "trial %d gave no cost, so its seconds are counted as %s; return st.Outcome(value, cost=...), "
+                "or say what an hour costs: st.Budget(..., per_hour=...)", trial.number, study.unit,
+            )
+        study.minded = True
+
+
 def reason_to_stop(study: Study, budget: Budget) -> Verdict:
     """The first of: a halt that was asked for, the budget, the study's rule."""
     if study.halted is not None:
         return Verdict(True, study.halted, kind="halted")
     spent = check_budget(budget, study.log, study.seconds, study.unit)
-    if spent or study.rule is None:
+    if spent or study.rule is None or study.ledger.queue:  # what was enqueued is evaluated first
         return spent
-    return study.rule.check(study.log if isinstance(study.rule, StopRule) else study.history, study.space)  # a copy for strangers
+    history = study.log if isinstance(study.rule, StopRule) else study.history  # a copy for strangers
+    study.checked = study.rule.check(history, study.space)
+    return study.checked
 
 
 def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
@@ -94,7 +111,8 @@ def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
 
     def over(cost: float) -> bool:
         seconds = time.perf_counter() - began
-        return (budget.cost is not None and before + (cost or seconds) >= budget.cost) or (
+        so_far = cost or seconds * study.price_of_a_second
+        return (budget.cost is not None and before + so_far >= budget.cost) or (
             budget.seconds is not None and study.seconds + seconds >= budget.seconds
         )
 

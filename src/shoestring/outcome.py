@@ -24,7 +24,7 @@ class Outcome:
     """What an objective may return in place of a bare number.
 
     value     the number; None for the mean of the folds
-    cost      what the evaluation cost, in the study's unit; measured seconds when left out
+    cost      what the evaluation cost, in the study's unit; when left out the measured seconds, or their price
     folds     the values of the folds of a cross-validation
     gradient  d value / d parameter, by parameter name, in the user's units
     """
@@ -42,11 +42,15 @@ def conclude(
     seconds: float | None,
     reports: Sequence[Mapping[str, Any]] = (),
     censored: bool = False,
+    price: float = 1.0,
 ) -> Trial:
-    """The finished trial. Without a cost, what was last reported or else the seconds; without a value, the folds' mean."""
+    """The finished trial. Without a cost, what was last reported or else the seconds times their ``price``; without a value,
+    the folds' mean.
+    """
     results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports), "censored": censored}
     reported = next((report["cost"] for report in reversed(reports) if report["cost"] is not None), None)
-    measured = seconds if reported is None else reported
+    charged = seconds * price if seconds is not None else None
+    measured = charged if reported is None else reported
     results["cost"] = measured if told.cost is None else read_cost(told.cost)
     if told.folds is not None:
         results["folds"] = read_folds(told.folds)

@@ -65,9 +65,10 @@ def convergence(study: Result | Study, path: str | PathLike[str] | None = None, 
     return _finished(ax, path, legend="lower right" if history.maximize else "upper right")
 
 
-def pareto(study: Study, path: str | PathLike[str] | None = None, ax: Any = None) -> Any:
+def pareto(study: Result | Study, path: str | PathLike[str] | None = None, ax: Any = None) -> Any:
     """The EI-cost front at the present step, and where each method would land on it."""
-    front = study.pareto_front()
+    owner: Any = getattr(study, "study", study)
+    front = owner.pareto_front()
     ax = _axes(path, ax)
     cost, ei = np.array([(point.cost, point.ei) for point in front.points]).T
     ax.step(cost, ei, where="post", color=DOTS, linewidth=1.6, zorder=1)
@@ -80,7 +81,7 @@ def pareto(study: Study, path: str | PathLike[str] | None = None, ax: Any = None
         ax.set_xscale("log")
     ax.set_xlabel(f"expected cost ({front.unit})", fontsize=FONT)
     ax.set_ylabel("expected improvement", fontsize=FONT)
-    ax.set_title(f"EI-cost front after {plural(len(study.log), 'trial')}", fontsize=FONT + 1, loc="left")
+    ax.set_title(f"EI-cost front after {plural(len(owner.log), 'trial')}", fontsize=FONT + 1, loc="left")
     return _finished(ax, path, legend="upper left", size=FONT - 4)
 
 

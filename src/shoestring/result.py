@@ -99,6 +99,9 @@ class Result:
             if recommended is not None and recommended.number != best.number:
                 rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}"))
         rows.append(("stopped", self.stop.reason))
+        checked = self.study.checked
+        if self.stop.kind == "budget" and checked is not None and checked.evidence:
+            rows.append(("rule", checked.reason))
         if saved := self.saved():
             rows.append(("saved", saved))
         if self.optimizer_seconds > 0 and len(self.history):

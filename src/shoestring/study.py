@@ -6,6 +6,7 @@ trials, a pause and N - k more are the same as N trials.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +18,7 @@ import numpy as np
 from . import archive
 from .budget import Budget, read_budget
 from .encoding import Encoding
-from .errors import MethodError, OutcomeError, SpaceError, TrialError
+from .errors import BudgetError, MethodError, OutcomeError, SpaceError, TrialError
 from .evaluate import Evaluation, Objective
 from .history import History, observe
 from .ledger import Ledger
@@ -25,7 +26,9 @@ from .loop import Callback, run
 from .outcome import Outcome, conclude, is_cost
 from .parameters import plain
 from .result import Recommendation, Result
+from .search.batch import suggest_many
 from .search.choose import choose_cost_model, choose_method
+from .search.fitting import keep_to_budget
 from .search.front import Front, pareto_front
 from .search.method import Situation
 from .search.recommend import recommend
@@ -50,7 +53,7 @@ class Study:
     cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
     initial    trials of the space-filling start
-    unit       of the trials' costs
+    unit       of the trials' costs; per_hour  what an hour costs in it, for trials that say nothing of their cost
     """
 
     def __init__(
@@ -66,6 +69,7 @@ class Study:
         cost_model: CostModel | Literal["auto"] = "auto",
         budget: str | int | Budget | None = None,
         initial: int = INITIAL,
+        per_hour: float | None = None,
         direction: Literal["minimize", "maximize"] = "minimize",
     ) -> None:
         if not isinstance(space, Space):
@@ -81,16 +85,23 @@ class Study:
         self.space, self.name, self.direction, self.unit = space, name, direction, unit
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.method = choose_method(method)
-        self.rule: Rule | None = choose_rule(stop, self.method)
         self.model = model or GP()
         self.initial = int(initial)
         self.seconds = 0.0  # spent inside minimize
         self.optimizer_seconds = 0.0  # spent on suggestions
         self.cost_model = choose_cost_model(cost_model)
+        self.rule: Rule | None = choose_rule(stop, self.method, self.cost_model)
+        self.per_hour = per_hour
         self.budget = None if budget is None else read_budget(budget)
         if self.budget is not None and self.budget.unit is not None:
             self.unit = self.budget.unit
+        if self.budget is not None and self.budget.per_hour is not None:
+            self.per_hour = self.budget.per_hour
+        if self.per_hour is not None and not (isinstance(self.per_hour, int | float) and 0 < self.per_hour < math.inf):
+            raise BudgetError(f"per_hour must be a positive number, not {self.per_hour!r}")
         self.halted: str | None = None
+        self.minded = False  # whether it was said that seconds are counted in another unit
+        self.checked: Verdict | None = None  # what the rule said last
         self.ledger = Ledger(space)
         self._encoding = Encoding(space)
         self._lock = threading.RLock()
@@ -143,10 +154,25 @@ class Study:
                 config, suggestion = self.ledger.queue.pop(0)
             else:
                 began = time.perf_counter()
-                suggested = self.method.suggest(self._situation(self.log))
+                situation = self._situation(self.log)
+                suggested = keep_to_budget(self.method.suggest(situation), situation)
                 self.optimizer_seconds += time.perf_counter() - began
                 config, suggestion = suggested.config, suggested.to_dict()
             return self.ledger.open(config, suggestion).detached()
+
+    def ask_many(self, count: int) -> list[Trial]:
+        """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
+
+        As many calls of ``ask``, except that a method that can values the batch as a whole (``KG``).
+        """
+        if whole_number(count, "count") < 1:
+            raise MethodError(f"count must be 1 or more, not {count!r}")
+        with self._lock:
+            trials = [self.ask() for _ in range(min(count, len(self.ledger.queue)))]
+            began = time.perf_counter()
+            suggested = suggest_many(self.method, self._situation(self.log), count - len(trials))
+            self.optimizer_seconds += time.perf_counter() - began
+            return trials + [self.ledger.open(each.config, each.to_dict()).detached() for each in suggested]
 
     def tell(
         self,
@@ -233,6 +259,11 @@ class Study:
             self.cost_model, self._spending(history), self.unit,
         )
 
+    @property
+    def price_of_a_second(self) -> float:
+        """What a second counts as in the study's unit."""
+        return 1.0 if self.per_hour is None else self.per_hour / 3600.0
+
     def _spending(self, history: History) -> Spending | None:
         if self.budget is None:
             return None
@@ -262,7 +293,7 @@ class Study:
         reports: Sequence[Any] = (),
         censored: bool = False,
     ) -> Trial:
-        finished = conclude(trial, told, error, seconds, reports, censored)
+        finished = conclude(trial, told, error, seconds, reports, censored, self.price_of_a_second)
         if trial.state in (State.DONE, State.FAILED):
             same = (trial.state, trial.value, trial.error) == (finished.state, finished.value, finished.error)
             if same and (told.cost is None or trial.cost == finished.cost):
@@ -287,7 +318,9 @@ class Study:
             trial = self.ledger.trials[number]
             if trial.finished:
                 return False
-            self.ledger.give_back(trial, self.ledger.seconds_open(trial) if self.unit == "s" else None)
+            seconds = self.ledger.seconds_open(trial)
+            priced = seconds is not None and (self.unit == "s" or self.per_hour is not None)
+            self.ledger.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None)
             return True
 
     def _set_direction(self, direction: Literal["minimize", "maximize"]) -> None:

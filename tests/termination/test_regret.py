@@ -77,15 +77,16 @@ def test_a_glance_that_is_enough_gives_a_bound_that_is_too_low_never_too_high():
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_affine_changes_of_the_objective_scale_the_bound(direction):
+@pytest.mark.parametrize("rule", [st.RegretBound, st.SureBound])
+def test_affine_changes_of_the_objective_scale_the_bound(direction, rule):
     sign = 1.0 if direction == "minimize" else -1.0
     plain = told_study(plane(2), branin, 30)
     changed = told_study(plane(2), lambda config: sign * (250.0 * branin(config) - 1e4), 30, direction=direction)
-    bounds = [st.RegretBound(1.0).bound(study.log, study.space).regret for study in (plain, changed)]
+    bounds = [rule(1.0).bound(study.log, study.space).regret for study in (plain, changed)]
     assert bounds[1] == pytest.approx(250.0 * bounds[0], rel=1e-3)
     for tolerance in (0.9 * bounds[0], 1.1 * bounds[0]):
         verdicts = [
-            st.RegretBound(factor * tolerance).check(study.log, study.space).stop
+            rule(factor * tolerance).check(study.log, study.space).stop
             for study, factor in ((plain, 1.0), (changed, 250.0))
         ]
         assert verdicts[0] == verdicts[1] == (tolerance > bounds[0])
@@ -118,11 +119,26 @@ def test_fewer_evaluations_than_asked_for():
     assert st.RegretBound(1e9, after=19).check(study.log, study.space).stop
 
 
-def test_a_constant_objective_stops_at_once():
+def test_values_that_are_all_equal_say_nothing():
+    """Every early config at chance level is no reason to stop."""
     study = told_study(plane(2), lambda config: 3.0, 25)
-    verdict = st.RegretBound(1e-6).check(study.log, study.space)
-    assert verdict.stop
-    assert verdict.evidence["bound"] == 0.0
+    for rule in (st.RegretBound(1e-6), st.SureBound(1e6)):
+        verdict = rule.check(study.log, study.space)
+        assert not verdict.stop
+        assert "equal" in verdict.reason
+
+
+def test_sizes_that_do_not_match_the_folds_do_not_end_a_run():
+    study = told([0.6 + i / 100 for i in range(25)], [[0.5 + i / 100, 0.7 + i / 100] for i in range(25)])
+    verdict = st.RegretBound(fold_sizes=(10, 20, 30)).check(study.log, study.space)
+    assert not verdict.stop
+    assert "fold_sizes" in verdict.reason
+
+
+def test_training_rows_where_folds_overlap():
+    study = told([0.6 + i / 100 for i in range(25)], [[0.5 + i / 100, 0.7 + i / 100] for i in range(25)])
+    rule = st.RegretBound(fold_sizes=(10, 10), train_sizes=(90, 90))
+    assert rule.check(study.log, study.space).evidence["threshold"] == pytest.approx(math.sqrt((1 / 2 + 1 / 9) * 0.01))
 
 
 def test_the_threshold_is_the_incumbents_cross_validation_error():

@@ -20,12 +20,15 @@ import numpy as np
 
 from ..errors import MethodError
 from ..numerics import Array
+from ..parameters import plain
 from ..surrogate.belief import Belief
 from ..surrogate.cost.base import expected_log_cost, expected_log_cost_with_gradient
 from .averaging import surface_of
 from .constrained import maximize_where
 from .improvement import LogEI, Surface
 from .maximize import Chosen, Peak, Seeker
+
+NO_BUDGET = 'EICool needs to know the budget: Study(..., budget="10m"), or minimize(f, budget="10m")'
 
 
 def negative_log_cost(belief: Belief) -> Surface:
@@ -64,6 +67,7 @@ class EIAlpha:
     uses_cost: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", plain(self.alpha))
         if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 <= self.alpha < math.inf:
             raise MethodError(f"EIAlpha: alpha must be a number >= 0, not {self.alpha!r}")
 
@@ -86,10 +90,11 @@ class EICool:
     """EI / cost^alpha with alpha falling from 1 to 0 as the budget is spent: cheap evaluations first, dear ones later."""
 
     uses_cost: ClassVar[bool] = True
+    needs_budget: ClassVar[bool] = True
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         if belief.spending is None:
-            raise MethodError('EICool needs to know the budget: Study(..., budget="10m"), or minimize(f, budget="10m")')
+            raise MethodError(NO_BUDGET)
         return per_cost(LogEI().on(belief, rng), belief, belief.spending.left_share)
 
 
@@ -102,6 +107,7 @@ class CEI:
     over_sets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "lam", plain(self.lam))
         if isinstance(self.lam, bool) or not isinstance(self.lam, int | float) or not 0 <= self.lam <= 1:
             raise MethodError(f"CEI: lam must lie in [0, 1], not {self.lam!r}")
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from ..errors import MethodError
 from ..numerics import Array, log_h, log_Phi
+from ..parameters import plain
 from ..surrogate.belief import Belief
 from ..surrogate.cost.base import expected_log_cost, expected_log_cost_with_gradient
 from .averaging import surface_of
@@ -95,6 +96,7 @@ class Gittins:
     def __post_init__(self) -> None:
         if self.price is None:
             return
+        object.__setattr__(self, "price", plain(self.price))
         if isinstance(self.price, bool) or not isinstance(self.price, int | float) or not 0 < self.price < math.inf:
             raise MethodError(f"Gittins: price must be a positive number, not {self.price!r}")
 

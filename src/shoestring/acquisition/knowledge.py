@@ -27,6 +27,7 @@ from .candidates import SAME, known
 from .envelope import log_expected_drop, log_expected_drop_with_gradient
 from .improvement import Surface, negative_lower_bound, surface
 from .maximize import Chosen, Effort, Seeker, climb
+from .scenarios import averaged_surface
 
 TRIED = 24  # best tried points in P
 MINIMA = 8  # minima of the posterior mean in P
@@ -67,7 +68,9 @@ class LookAhead:
         return a, b, variance, observed
 
     def surface(self, nodes: int) -> Surface:
-        """log KG over points."""
+        """log KG over points, averaged over what pending trials may bring where there are such."""
+        if len(self.belief.waiting):
+            return averaged_surface(self.belief, self.points, nodes)
         encoding, posterior, viability = self.belief.encoding, self.belief.objective, self.belief.viability
 
         def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
@@ -97,6 +100,7 @@ class KG:
     """The knowledge gradient. Looks one step ahead at what will be recommended, not at what is observed: good under noise."""
 
     over_sets: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)

@@ -45,7 +45,7 @@ class Paced:
         gain = surface_of(self, belief, seeker.rng)
         peak = seeker.highest(gain)
         if expected_log_cost(belief.cost, peak.u[None, :])[0] <= allowance:
-            return Chosen(peak.u)
+            return Chosen(peak.u, {"log_price": thrifty.log_price(belief)})  # as it was: nothing was priced this time
         chosen = thrifty.choose(belief, seeker)
         if expected_log_cost(belief.cost, chosen.u[None, :])[0] >= allowance:
             return chosen

@@ -72,17 +72,12 @@ def mixed(rows: Rows, labels: NDArray[Any] | None, rng: np.random.Generator) -> 
 
 
 def with_fold_sizes(rule: Any, test_sizes: tuple[int, ...], train_sizes: tuple[int, ...]) -> Any:
-    """The stopping rule, told how many rows the folds have if it has ``fold_sizes`` that are not set; joined rules likewise.
-
-    Rules take the folds for the parts of one whole; where they are not (repeated or shuffled splits), they are told nothing.
-    """
-    total = sum(test_sizes)
-    parts = len(test_sizes) > 1 and all(train + test == total for train, test in zip(train_sizes, test_sizes, strict=True))
-    if not parts or not is_dataclass(rule) or isinstance(rule, type):
+    """The stopping rule, told how many rows the folds have if it has ``fold_sizes`` that are not set; joined rules likewise."""
+    if len(test_sizes) < 2 or not is_dataclass(rule) or isinstance(rule, type):
         return rule
     held = {field.name: getattr(rule, field.name) for field in fields(rule)}
     if "fold_sizes" in held and held["fold_sizes"] is None:
-        return replace(rule, fold_sizes=test_sizes)
+        return replace(rule, fold_sizes=test_sizes, train_sizes=train_sizes)
     if "rules" in held:
         return replace(rule, rules=tuple(with_fold_sizes(inner, test_sizes, train_sizes) for inner in held["rules"]))
     return rule

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..acquisition.averaging import surface_of
 from ..acquisition.constrained import maximize_where
-from ..acquisition.cost_aware import negative_log_cost
+from ..acquisition.cost_aware import NO_BUDGET, negative_log_cost
 from ..acquisition.improvement import Acquisition, Surface
 from ..acquisition.maximize import Chosen, Seeker
-from ..errors import NothingFits
+from ..errors import MethodError, NothingFits
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from ..surrogate.cost.base import expected_log_cost
@@ -33,6 +33,8 @@ class Bayes:
 
     def suggest(self, situation: Situation) -> Suggestion:
         seen, name = situation.seen, type(self.acquisition).__name__
+        if situation.spending is None and getattr(self.acquisition, "needs_budget", False):
+            raise MethodError(NO_BUDGET)  # now, not after the start has been paid for
         begun = start(situation, name, self._thrifty)
         if begun is not None:
             return begun
@@ -45,7 +47,7 @@ class Bayes:
             by=name,
             why=f"highest {name} under a model of {len(seen.y)} trials",
             **expectations(u, belief, situation),
-            model=belief.knowledge(len(seen.y)) | dict(chosen.remember),
+            model=belief.knowledge(len(seen.y)) | carried(belief) | dict(chosen.remember),
             front=short_front(belief, seeker, u) if belief.cost is not None else None,
         )
 
@@ -53,6 +55,11 @@ class Bayes:
     def _thrifty(self) -> bool:
         """Whether the acquisition weighs cost."""
         return getattr(self.acquisition, "uses_cost", False)
+
+
+def carried(belief: Belief) -> dict[str, Any]:
+    """What a method that takes turns with others has to know at its next turn."""
+    return {name: belief.remembered[name] for name in ("log_price",) if name in belief.remembered}
 
 
 def choose(acquisition: Acquisition, belief: Belief, seeker: Seeker) -> Chosen:
@@ -74,9 +81,7 @@ def within_budget(u: Array, surface: Surface, belief: Belief, seeker: Seeker, si
     spending, cost = situation.spending, belief.cost
     if spending is None or not situation.cost_limited or cost is None:
         return u
-    pending = situation.seen.pending
-    reserved = float(np.exp(expected_log_cost(cost, pending)).sum()) if len(pending) else 0.0
-    left = spending.left - reserved
+    left = spending.left - situation.reserved
     if left > 0.0 and float(expected_log_cost(cost, u[None, :])[0]) <= math.log(left):
         return u
     cheapness = negative_log_cost(belief)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..acquisition.maximize import Seeker
@@ -14,9 +16,11 @@ CHAIN = 0xC4A1  # hyperparameters are drawn with randomness of their own: the se
 
 def believe(situation: Situation, *, costs: bool) -> Belief:
     """The model fitted to what was seen; with ``costs``, the cost model too."""
-    cost = situation.cost if costs else None
+    cost, spending = situation.cost if costs else None, situation.spending
+    if spending is not None and spending.in_cost and cost is not None:
+        spending = replace(spending, spent=spending.spent + situation.reserved)  # running trials will be paid for too
     return form_belief(
-        situation.seen, situation.encoding, situation.model, situation.known, cost, situation.spending,
+        situation.seen, situation.encoding, situation.model, situation.known, cost, spending,
         np.random.default_rng([situation.seed, situation.number, CHAIN]),
     )
 

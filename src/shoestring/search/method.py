@@ -13,7 +13,7 @@ from ..encoding import Encoding
 from ..history import Observations
 from ..space import Space
 from ..surrogate.belief import Spending, believed_cost
-from ..surrogate.cost.base import CostModel, CostPosterior
+from ..surrogate.cost.base import CostModel, CostPosterior, expected_log_cost
 from ..surrogate.gp import GP
 from ..trial import Suggestion
 
@@ -48,6 +48,18 @@ class Situation:
     def cost(self) -> CostPosterior | None:
         """What evaluations cost, fitted when it is first asked for; None while nothing is known."""
         return believed_cost(self.seen, self.encoding, self.cost_model, (self.known or {}).get("cost"))
+
+    @property
+    def cost_is_known(self) -> bool:
+        """Whether the cost model needs no data."""
+        return bool(getattr(self.cost_model, "needs_no_data", False))
+
+    @cached_property
+    def reserved(self) -> float:
+        """What trials that are still running are expected to cost."""
+        if not len(self.seen.pending) or self.cost is None:
+            return 0.0
+        return float(np.exp(expected_log_cost(self.cost, self.seen.pending)).sum())
 
     @property
     def rng(self) -> np.random.Generator:

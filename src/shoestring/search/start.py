@@ -45,10 +45,11 @@ def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Arra
     cost, no trial of the start is expected to take more than its share of what is left, as soon as costs are known at all.
     """
     seen, spending = situation.seen, situation.spending
+    foreseen = situation.cost_is_known or len(seen.gamma) >= 2
     limit = np.inf
-    if len(seen.gamma) >= 2 and spending is not None and situation.cost_limited and spending.left > 0.0:
-        limit = float(np.log(spending.left / (situation.initial - started + 1)))
-    cheap = (thrifty or situation.cost_limited) and len(seen.gamma) >= 2 and started >= (situation.initial + 1) // 2
+    if foreseen and spending is not None and situation.cost_limited and spending.left > situation.reserved:
+        limit = float(np.log((spending.left - situation.reserved) / (situation.initial - started + 1)))
+    cheap = (thrifty or situation.cost_limited) and foreseen and started >= (situation.initial + 1) // 2
     u = space_filling(situation)
     if not cheap and (limit == np.inf or linear_cost(situation, u[None, :])[0] <= limit):
         return u, ""
@@ -56,11 +57,13 @@ def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Arra
 
 
 def linear_cost(situation: Situation, U: Array) -> Array:
-    """Log of the expected cost by the low-variance model, which extrapolates best from a handful of trials.
+    """Log of the expected cost: by the study's cost model where that needs no data, else by the low-variance one, which
+    extrapolates best from a handful of trials.
 
     Expected, so that a corner of which nothing is known does not pass for a cheap one.
     """
-    posterior = believed_cost(situation.seen, situation.encoding, LinearCost(None))
+    posterior = situation.cost if situation.cost_is_known else None
+    posterior = posterior or believed_cost(situation.seen, situation.encoding, LinearCost(None))
     assert posterior is not None  # asked only when costs are known
     return expected_log_cost(posterior, U)
 
@@ -74,6 +77,8 @@ def cheap_space_filling(situation: Situation, share: float, limit: float) -> Arr
         return unseen(space, seen.seen, rng)
     gamma = linear_cost(situation, pool)
     cheap = pool[gamma <= max(min(float(np.quantile(gamma, share)), limit), float(np.quantile(gamma, 0.02)))]
+    if not len(seen.seen):
+        return np.asarray(cheap[0])
     Z, others = situation.encoding.features(cheap), situation.encoding.features(seen.seen)
     apart = ((Z[:, None, :] - others[None, :, :]) ** 2).sum(axis=2).min(axis=1)
     return np.asarray(cheap[int(np.argmax(apart))])

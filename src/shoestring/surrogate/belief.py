@@ -57,6 +57,7 @@ class Belief:
     spending    the budget and what is gone of it, None without a budget
     remembered  what the last suggestion left behind
     tried       the evaluated points of the target fidelity
+    settled     the objective without what is only supposed of pending trials;  waiting  the features of those
     alternatives  where hyperparameters are integrated out: a belief for each set of them, with a value to beat of its own.
                 The objective and the fit are then those of the most probable hyperparameters, and the incumbent is that of
                 the mean over the sets
@@ -75,6 +76,8 @@ class Belief:
     remembered: Mapping[str, Any] = field(default_factory=dict)
     tried: Array = field(default_factory=lambda: np.empty((0, 0)))
     alternatives: tuple[Belief, ...] = ()
+    settled: Posterior | None = None
+    waiting: Array = field(default_factory=lambda: np.empty((0, 0)))
 
     @property
     def sets(self) -> tuple[Belief, ...]:
@@ -144,11 +147,12 @@ def form_belief(
         objective, incumbent = fit.posterior, float(fit.posterior.mean_at(Z[seen.eligible]).min())
         if len(foreseen):
             objective = objective.condition(foreseen, np.maximum(objective.mean_at(foreseen), AVERAGE))
+        settled = objective
         if len(pending):
             objective = with_pending(objective, pending)
         return Belief(
             encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
-            seen.U[seen.eligible],
+            seen.U[seen.eligible], (), settled, pending,
         )
 
     belief = under(fit)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ..errors import MethodError
 from ..history import History
+from ..parameters import plain
 from ..space import Space
 from ..wording import plural
 from .rule import StopRule
@@ -22,6 +23,7 @@ class Patience(StopRule):
     trials: int
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", plain(self.trials))
         if isinstance(self.trials, bool) or not isinstance(self.trials, int) or self.trials < 1:
             raise MethodError(f"Patience: the number of trials must be a whole number >= 1, not {self.trials!r}")
 

@@ -49,7 +49,7 @@ class RegretBound(StopRule):
     top          share of the evaluations, the best ones, that the bound is computed from
     delta        chance that the bound fails, in theory
     after        evaluations before the first check
-    fold_sizes   rows of each fold, where they differ
+    fold_sizes   rows of each fold, where they differ; train_sizes  rows that each is trained on, where folds overlap
     """
 
     tolerance: float | None = None
@@ -57,13 +57,14 @@ class RegretBound(StopRule):
     delta: float = 0.1
     after: int = 20
     fold_sizes: tuple[int, ...] | None = None
+    train_sizes: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         check_number("RegretBound", "tolerance", self.tolerance, 0.0, math.inf, optional=True)
         check_number("RegretBound", "top", self.top, 0.0, 1.0)
         check_number("RegretBound", "delta", self.delta, 0.0, 1.0)
         check_after("RegretBound", self.after)
-        check_sizes("RegretBound", self.fold_sizes)
+        check_sizes("RegretBound", self.fold_sizes, self.train_sizes)
 
     def check(self, history: History, space: Space) -> Verdict:
         found = sum(value is not None for value in history.results())
@@ -72,20 +73,25 @@ class RegretBound(StopRule):
         threshold, what = self.threshold(history)
         if threshold is None:
             return Verdict(False, what)
+        if len(set(history.results()) - {None}) == 1:
+            return Verdict(False, f"all {found} values are equal, which says nothing of the rest of the space")
         bound = self.bound(history, space, threshold)
         evidence = bound.evidence() | {"threshold": threshold}
         if bound.regret > threshold:
-            reason = f"there may be {rounded(bound.regret)} left to gain, more than {what} of {rounded(threshold)}"
+            reason = f"there may be {rounded(bound.regret)} or more left to gain, above {what} of {rounded(threshold)}"
             return Verdict(False, reason, evidence)
-        reason = f"what is left to gain is at most {rounded(bound.regret)} ({1.0 - self.delta:.0%} sure)"
-        return Verdict(True, f"{reason}, within {what} of {rounded(threshold)}", evidence)
+        reason = f"what is left to gain is bounded by {rounded(bound.regret)}, within {what} of {rounded(threshold)}"
+        return Verdict(True, reason, evidence)
 
     def threshold(self, history: History) -> tuple[float | None, str]:
         """The regret that is not worth reducing, and what it is; None, and why there is none."""
         if self.tolerance is not None:
             return float(self.tolerance), "the tolerance"
         best = history.best
-        error = standard_error(best.folds, self.fold_sizes) if best is not None else None
+        try:
+            error = standard_error(best.folds, self.fold_sizes, self.train_sizes) if best is not None else None
+        except MethodError as wrong:  # not in the middle of a run
+            return None, str(wrong)
         if error is None:
             return None, "the best trial has no folds to take a tolerance from: tell folds=[...], or give RegretBound(tolerance)"
         return error, "the best trial's cross-validation error"
@@ -118,7 +124,7 @@ def beta_at(evaluations: int, dimensions: int, delta: float) -> float:
 
 
 def regret_bound(
-    lookout: Lookout, top: float, delta: float, enough: float = math.inf, *, model: GP = MODEL, caution: float = 1.0
+    lookout: Lookout, top: float, delta: float, enough: float = math.inf, *, caution: float = 1.0
 ) -> Bound:
     """Equation 7 by a GP on the best ``top`` of the evaluations, with beta ``caution`` times as large.
 
@@ -127,10 +133,7 @@ def regret_bound(
     seen, encoding = lookout.seen, lookout.encoding
     t = len(seen.eligible)
     beta = caution * max(beta_at(t, len(encoding.space), delta), 0.0)
-    if np.ptp(seen.y[seen.eligible]) == 0.0:  # a constant objective: nothing to gain that the data know of
-        value = float(seen.y[seen.eligible][0])
-        return Bound(value, value, beta, t)
-    belief = form_belief(best_part(seen, top), encoding, model, lookout.start)
+    belief = form_belief(best_part(seen, top), encoding, MODEL, lookout.start)
     upper, lower = extremes(belief, seen.U[seen.eligible], (lookout.glance(), lookout.seeker(anywhere=True)), beta, enough)
     return Bound(upper, lower, beta, t)
 

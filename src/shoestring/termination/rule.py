@@ -43,7 +43,10 @@ class Joined(StopRule):
             verdicts.append(rule.check(history, space))
             if verdicts[-1].stop != self.every:
                 break
-        evidence = {name: value for verdict in verdicts for name, value in verdict.evidence.items()}
+        evidence: dict[str, float] = {}
+        for rule, verdict in zip(self.rules, verdicts, strict=False):
+            for name, value in verdict.evidence.items():
+                evidence[name if name not in evidence else f"{type(rule).__name__} {name}"] = value
         if verdicts[-1].stop == self.every:  # nobody broke the row
             return Verdict(self.every, ("; and " if self.every else "; ").join(v.reason for v in verdicts), evidence)
         return Verdict(verdicts[-1].stop, verdicts[-1].reason, evidence)

@@ -4,8 +4,8 @@ Source: Xie et al., "Cost-aware stopping for Bayesian optimization" (ICML 2026).
 
     EI(x) <= price c(x)    for every x
 
-price being the improvement that one unit of cost must buy. It is the moment at which the Gittins index of every x is above
-the incumbent, and at which EI per unit cost is at most the price everywhere; EI per unit cost is what is maximised here.
+price being the improvement that one unit of cost must buy: EI per unit cost, which is maximised here, is at most the price
+everywhere. Where values are modelled as they are, it is the moment at which the Gittins index of every x is above the incumbent.
 """
 
 from __future__ import annotations

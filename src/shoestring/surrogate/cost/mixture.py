@@ -55,6 +55,8 @@ class Mixture:
 
 def mix(posteriors: Sequence[CostPosterior], log_weights: Array) -> CostPosterior:
     """The mixture by these weights, or the part itself if only one counts."""
+    if not np.isfinite(log_weights).any():
+        return posteriors[0]
     weights = np.exp(log_weights - log_weights.max())
     weights /= weights.sum()
     order = [int(k) for k in np.argsort(-weights, kind="stable") if weights[k] >= NEGLIGIBLE]

@@ -19,6 +19,7 @@ from ...encoding import Encoding
 from ...errors import ConfigError, MethodError
 from ...numerics import Array
 from ...space import Space
+from ...trial import State
 from .base import CostModel, CostObservations, CostPosterior
 from .features import CostFeatures
 from .handover import Transferred, hand_over
@@ -81,7 +82,9 @@ class TransferCost:
         cls, studies: Iterable[Any], metas: Sequence[Meta] | None = None, meta: Meta | None = None,
         regressor: str | None = None, online: CostModel | None = None,
     ) -> TransferCost:
-        """From every trial with a cost; ``metas`` holds the meta-features of each study's task, ``meta`` those of this one.
+        """From every finished trial whose cost is known exactly.
+
+        ``metas`` holds the meta-features of each study's task, ``meta`` those of this one.
 
         A study counts as one task. Without meta-features the regressor is "linear" unless another one is named.
         """
@@ -92,7 +95,7 @@ class TransferCost:
         for number, study in enumerate(earlier):
             about = _checked_meta(metas[number] if metas is not None else None, f"metas[{number}]")
             for trial in getattr(study, "history", study):
-                if trial.cost is not None:
+                if trial.cost is not None and trial.state in (State.DONE, State.FAILED) and not trial.censored:
                     cost = _checked_cost(trial.cost, f"study {number}, trial {trial.number}")
                     read.append(Row(dict(trial.config), about, cost, str(number)))
         return cls(

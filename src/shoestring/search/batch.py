@@ -1,0 +1,61 @@
+"""Several suggestions at once.
+
+Greedily: each is made with those before it pending, which is what asking for one after the other gives. An acquisition whose
+value with pending trials is that of the whole batch (``joint = True``: the knowledge gradient) is then improved jointly, by block
+ascent: each point in turn is chosen anew with the others pending, and moves if the batch gains by it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..acquisition.averaging import surface_of
+from ..numerics import Array
+from ..trial import Suggestion
+from .bayes import Bayes
+from .fitting import keep_to_budget
+from .look import believe, seeker_for
+from .method import Method, Situation
+
+ROUNDS = 1
+GAIN = 0.01  # of log value: less is not worth a move
+
+
+def suggest_many(method: Method, situation: Situation, count: int) -> list[Suggestion]:
+    """``count`` suggestions that take each other into account."""
+    suggestions: list[Suggestion] = []
+    for _ in range(count):
+        there = with_pending(situation, suggestions)
+        suggestions.append(keep_to_budget(method.suggest(there), there))
+    if count > 1 and isinstance(method, Bayes) and getattr(method.acquisition, "joint", False):
+        chosen = [j for j, suggestion in enumerate(suggestions) if suggestion.model is not None]  # not those of the start
+        for _ in range(ROUNDS if len(chosen) > 1 else 0):
+            for j in chosen:
+                suggestions[j] = improved(method, situation, suggestions, j)
+    return suggestions
+
+
+def with_pending(situation: Situation, suggestions: list[Suggestion]) -> Situation:
+    """The situation once these have been asked."""
+    if not suggestions:
+        return situation
+    space, seen = situation.space, situation.seen
+    points = np.array([space.encode(suggestion.config) for suggestion in suggestions])
+    known = next((suggestion.model for suggestion in reversed(suggestions) if suggestion.model), situation.known)
+    return replace(
+        situation, seen=replace(seen, pending=np.vstack([seen.pending, points])), number=situation.number + len(suggestions),
+        known=known,
+    )
+
+
+def improved(method: Bayes, situation: Situation, suggestions: list[Suggestion], j: int) -> Suggestion:
+    """Suggestion j, or a better one given the others."""
+    others = with_pending(situation, suggestions[:j] + suggestions[j + 1 :])
+    again, old = method.suggest(others), suggestions[j]
+    belief, seeker = believe(others, costs=False), seeker_for(others)
+    surface = surface_of(method.acquisition, belief, seeker.rng)
+    points: Array = np.array([situation.space.encode(each.config) for each in (again, old)])
+    new, kept = surface(points, False)[0]
+    return again if new > kept + GAIN else old

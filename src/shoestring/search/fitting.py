@@ -1,0 +1,44 @@
+"""A budget in cost, kept by methods that know nothing of costs: no trial is started that is not expected to fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..acquisition.candidates import known, quasi_random
+from ..errors import NothingFits
+from ..trial import Suggestion
+from ..wording import amount
+from .method import Situation
+
+ENOUGH = 3  # costs from which on a prediction is worth acting on
+CANDIDATES = 512
+ROUNDING = 1e-3  # what fits but for this, fits
+
+
+def keep_to_budget(suggestion: Suggestion, situation: Situation) -> Suggestion:
+    """The suggestion, or a random one that fits where it is not expected to; NothingFits where there is none.
+
+    A suggestion with an expected cost comes from a method that has looked at the budget itself.
+    """
+    spending = situation.spending
+    if spending is None or not situation.cost_limited or suggestion.cost is not None:
+        return suggestion
+    cost = situation.cost if situation.cost_is_known or len(situation.seen.gamma) >= ENOUGH else None
+    if cost is None:
+        return suggestion
+    space, left = situation.space, spending.left - situation.reserved
+    log_left = float(np.log(left)) if left > 0.0 else -np.inf
+    # the median, not the expected cost: with a few data the latter is so much higher that a good part of a budget would be left
+    if cost.log_cost(space.encode(suggestion.config)[None, :])[0][0] <= log_left + ROUNDING:
+        return suggestion
+    U = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), situation.rng)))
+    U = U[~known(U, situation.seen.seen)]
+    expected = cost.log_cost(U)[0]
+    fits = U[expected <= log_left]
+    if not len(fits):
+        there = f"{amount(max(left, 0.0), situation.unit)} of the budget are left"
+        least = amount(float(np.exp(expected.min())), situation.unit) if len(U) else ""
+        raise NothingFits(f"{there}, and the cheapest trial is expected to cost {least}" if least else there)
+    return replace(suggestion, config=space.decode(fits[0]), why=f"{suggestion.why}; at random among what fits into the budget")

@@ -1,0 +1,98 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.acquisition.knowledge import LookAhead, minima
+from shoestring.acquisition.maximize import Seeker
+from shoestring.acquisition.scenarios import Scenarios, averaged_surface
+from shoestring.errors import MethodError
+from tests.differences import gradients_of
+from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
+
+
+def waves(config):
+    return sum(math.sin(5 * value + i) for i, value in enumerate(config.values()))
+
+
+def waiting(count=2, seed=0):
+    """A belief with pending trials, and its minima."""
+    study = told_study(plane(2), waves, 14, seed=seed, method=st.EI())
+    for _ in range(count):
+        study.ask()
+    belief, encoding, seen = belief_of(study)
+    seeker = Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
+    return belief, minima(belief, seeker)
+
+
+@pytest.mark.parametrize("method", [st.EI(), st.Gittins(), st.Random(), "auto"], ids=repr)
+def test_asking_for_many_is_asking_again_and_again(method):
+    one, many = (told_study(mixed_space(), mixed_value, 12, method=method) for _ in range(2))
+    assert [trial.config for trial in many.ask_many(3)] == [one.ask().config for _ in range(3)]
+
+
+def test_enqueued_configs_come_first():
+    study = told_study(plane(1), bowl, 9, method=st.EI())
+    study.enqueue({"x0": 0.25})
+    trials = study.ask_many(3)
+    assert trials[0].config == {"x0": 0.25}
+    assert len({trial.config["x0"] for trial in trials}) == 3
+    assert [trial.number for trial in trials] == [9, 10, 11]
+
+
+def test_a_batch_by_the_knowledge_gradient_is_worth_more_than_its_first_point_repeated_nearby():
+    study = told_study(plane(2), waves, 14, method=st.KG())
+    trials = study.ask_many(4)
+    points = np.array([list(trial.config.values()) for trial in trials])
+    apart = np.linalg.norm(points[:, None] - points[None, :], axis=2)[np.triu_indices(4, 1)]
+    assert (apart > 1e-3).all()
+
+
+def test_the_start_of_a_study_can_be_asked_for_at_once():
+    study = st.Study(plane(2), method=st.KG(), seed=0)
+    assert len({tuple(trial.config.values()) for trial in study.ask_many(8)}) == 8
+
+
+def test_scenario_means_are_those_of_conditioning():
+    belief, _ = waiting()
+    scenarios = Scenarios.of(belief)
+    X = np.random.default_rng(0).random((6, 2))
+    settled = belief.settled
+    covariance = settled.covariance(belief.waiting) + settled.noise * np.eye(len(belief.waiting))
+    for s, weights in enumerate(scenarios.weights):
+        outcome = settled.mean_at(belief.waiting) + covariance @ weights
+        np.testing.assert_allclose(scenarios.means(X)[:, s], settled.condition(belief.waiting, outcome).mean_at(X), atol=1e-8)
+    np.testing.assert_allclose(scenarios.weights.mean(axis=0), 0.0, atol=1e-9)
+
+
+def test_the_value_is_the_average_over_scenarios_by_brute_force():
+    belief, points = waiting()
+    surface = averaged_surface(belief, points, 257)
+    scenarios = Scenarios.of(belief)
+    U = np.random.default_rng(2).random((4, 2))
+    covariance = belief.settled.covariance(belief.waiting) + belief.settled.noise * np.eye(len(belief.waiting))
+    values = []
+    for weights in scenarios.weights:
+        outcome = belief.settled.mean_at(belief.waiting) + covariance @ weights
+        objective = belief.settled.condition(belief.waiting, outcome)
+        there = dataclasses.replace(belief, objective=objective, waiting=belief.waiting[:0])
+        values.append(np.exp(LookAhead.over(there, points).surface(257)(U, False)[0]))
+    np.testing.assert_allclose(np.exp(surface(U, False)[0]), np.mean(values, axis=0), rtol=1e-3)
+
+
+def test_gradients_are_those_of_differences():
+    belief, points = waiting()
+    surface = averaged_surface(belief, points, 257)
+    U = np.random.default_rng(3).uniform(0.1, 0.9, (5, 2))
+    value, slope = surface(U, True)
+    np.testing.assert_allclose(value, surface(U, False)[0])
+    expected = gradients_of(lambda X: surface(X, False)[0], U, step=1e-6)
+    np.testing.assert_allclose(slope, expected, atol=3e-3 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, True])
+def test_bad_counts(count):
+    with pytest.raises(MethodError, match="count"):
+        st.Study(plane(1)).ask_many(count)
