@@ -132,7 +132,7 @@ def as_text(report: dict[str, Any]) -> str:
     for state, libraries in report["median_ms"].items():
         for library, times in libraries.items():
             lines.append(f"{library + ', ' + state:<32}" + "".join(f"{times[n]:>12.1f}" for n in sizes))
-    shares = {key: report[key] for key in sorted(report) if key.startswith(("vs_", "lapack"))}
+    shares = {key: report[key] for key in sorted(report) if key.startswith(("vs_", "lapack")) and sizes[0] in report[key]}
     for key, ratios in shares.items():
         lines.append(f"{key:<32}" + "".join(f"{ratios[n]:>12.3f}" for n in sizes))
     return "\n".join(lines)

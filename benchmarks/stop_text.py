@@ -6,7 +6,8 @@ from typing import Any
 
 from benchmarks.termination.catalog import TITLES
 
-REPORT = Path(__file__).parent / "results" / "termination" / "reporting" / "report.json"
+RESULTS = Path(__file__).parent / "results" / "termination"
+REPORTS = ("reporting", "reporting_60")  # cross-validation was run for 60 evaluations (--evaluations 60)
 NAMES = {
     "default": "`SureBound`", "paper": "`RegretBound`", "optuna": "Optuna's terminator",
     "Conv": "patience", "EI": "EI", "PI": "PI",
@@ -41,6 +42,9 @@ def table(title: str, found: dict[str, Any]) -> list[str]:
 
 
 def text() -> str:
-    report = json.loads(REPORT.read_text()) if REPORT.exists() else {}
+    report: dict[str, Any] = {}
+    for folder in REPORTS:
+        path = RESULTS / folder / "report.json"
+        report |= json.loads(path.read_text()) if path.exists() else {}
     lines = [line for suite, title in TITLES.items() if suite in report for line in table(title, report[suite])]
     return "\n".join(lines).rstrip() or "(not measured yet)"
