@@ -92,5 +92,6 @@ def short_text() -> str:
         if "auto" in methods and (group != "all" or len(entry) == 1):
             saved, lost = methods["auto"]["cost_saved"]["mean"], methods["auto"]["accuracy_lost"]["mean"]
             share = f"{saved['value']:.0f} % of the cost ({saved['low']:.0f} to {saved['high']:.0f})"
-            parts.append(f"{share} at {lost['value']:.2f} % of accuracy on {group}")
+            where = "FCNet tables" if group == "FCNet" else "surrogates of recorded XGBoost runs"
+            parts.append(f"{share} at {lost['value']:.2f} % of accuracy on {where}")
     return f"Against plain EI over 100 evaluations, the default saves {' and '.join(parts)}." if parts else ""
