@@ -88,7 +88,8 @@ def against_ei(n: int, repeats: int) -> dict[str, float]:
     import shoestring as st
 
     methods = {
-        "ei": st.EI(), "ei_alpha": st.EIAlpha(0.5), "cei": st.CEI(0.2), "gittins": st.Gittins(), "auto": "auto", "kg": st.KG(),
+        "ei": st.EI(), "ei_alpha": st.EIAlpha(0.5), "cei": st.CEI(0.2), "gittins": st.Gittins(), "auto": "auto",
+        "kg": st.KG(), "mes": st.MES(), "es": st.ES(), "pes": st.PES(),
     }  # fmt: skip
     times: dict[str, list[float]] = {name: [] for name in methods}
     for seed in range(repeats):

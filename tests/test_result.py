@@ -118,3 +118,10 @@ def test_a_rule_that_stops_says_what_it_saved_and_how_to_go_on():
     priced = st.minimize(lambda c: st.Outcome(1.0, cost=2.0), plane(1), budget=dollars, stop=st.Patience(3), method=st.Random())
     assert dict(priced.rows())["saved"] == "92 USD of the budget"
     assert "saved" not in dict(st.minimize(lambda config: 1.0, plane(1), budget=5, method=st.Random()).rows())
+
+
+def test_a_budget_that_ends_a_study_with_a_rule_says_what_the_rule_thought():
+    result = st.minimize(mixed_value, mixed_space(), budget=24, stop=st.SureBound(1e-9), method=st.Random(), seed=0)
+    rows = dict(result.rows())
+    assert result.stop.kind == "budget"
+    assert "left to gain" in rows["rule"]

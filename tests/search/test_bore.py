@@ -23,6 +23,7 @@ from shoestring.search.bore import labels, training_set
 from shoestring.search.classifiers import chances, fitted, log_chances, odds_with_gradient
 from tests.differences import gradients_of
 from tests.problems import bowl, hartmann3, mixed_space, mixed_value, plane, told_study
+from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
 from tests.spaces import spaces
 
 QUICK = st.BORE(RandomForestClassifier(10))
@@ -31,10 +32,6 @@ each = pytest.mark.parametrize("method", [QUICK, st.BORE("mlp")], ids=["forest",
 
 def paid(config):
     return st.Outcome(mixed_value(config), cost=1.0)
-
-
-def configs(study):
-    return [trial.config for trial in study.history]
 
 
 # -- labels --------------------------------------------------------------------------------------------------------------
@@ -142,23 +139,13 @@ def test_any_classifier_with_chances_will_do_and_stays_as_it_is(classifier):
 
 @each
 def test_the_same_seed_gives_the_same_trials(method):
-    first, again, other = (
-        configs(st.minimize(paid, mixed_space(), 10, method=method, seed=seed, initial=5)) for seed in (1, 1, 2)
-    )
-    assert first == again != other
+    same_seed_same_trials(method, paid, 10)
 
 
 @each
 @pytest.mark.parametrize("k", [3, 7])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
-    whole = st.Study(mixed_space(), method, seed=1, initial=5)
-    whole.minimize(paid, 10)
-    part = st.Study(mixed_space(), method, seed=1, initial=5)
-    part.minimize(paid, k)
-    rest = st.Study.from_json(part.to_json(), method)
-    rest.minimize(paid, 10)
-    assert configs(rest) == configs(whole)
-    assert [trial.suggestion for trial in rest.history] == [trial.suggestion for trial in whole.history]
+    stored_and_read_it_goes_on_alike(method, paid, k, 10)
 
 
 @given(space=spaces(), smooth=draws.booleans(), seed=draws.integers(0, 5))

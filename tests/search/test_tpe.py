@@ -14,6 +14,7 @@ from scipy.stats import mannwhitneyu
 import shoestring as st
 from shoestring.search.tpe import distributions, from_unit, to_unit, translated
 from tests.problems import bowl, hartmann3, mixed_space, mixed_value, plane, told_study
+from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
 from tests.spaces import spaces
 
 BOTH = [st.TPE(), st.TPE(multivariate=False)]
@@ -24,29 +25,15 @@ def paid(config):
     return st.Outcome(mixed_value(config), cost=1.0)
 
 
-def configs(study):
-    return [trial.config for trial in study.history]
-
-
 @both
 def test_the_same_seed_gives_the_same_trials(method):
-    first, again, other = (
-        configs(st.minimize(paid, mixed_space(), 16, method=method, seed=seed, initial=5)) for seed in (1, 1, 2)
-    )
-    assert first == again != other
+    same_seed_same_trials(method, paid, 16)
 
 
 @both
 @pytest.mark.parametrize("k", [3, 9])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
-    whole = st.Study(mixed_space(), method, seed=1, initial=5)
-    whole.minimize(paid, 14)
-    part = st.Study(mixed_space(), method, seed=1, initial=5)
-    part.minimize(paid, k)
-    rest = st.Study.from_json(part.to_json(), method)
-    rest.minimize(paid, 14)
-    assert configs(rest) == configs(whole)
-    assert [trial.suggestion for trial in rest.history] == [trial.suggestion for trial in whole.history]
+    stored_and_read_it_goes_on_alike(method, paid, k, 14)
 
 
 @given(space=spaces(), together=draws.booleans(), seed=draws.integers(0, 5))

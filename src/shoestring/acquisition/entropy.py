@@ -21,18 +21,18 @@ Searched is log(I + FLOOR EI): where it is settled which representer is the lowe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri
 
-from ..numerics import Array, cholesky, single_threaded
+from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
-from .averaging import average
 from .improvement import Surface, log_expected_improvement
-from .maximize import Chosen, Effort, Seeker
-from .representers import Representers, lazily, representers, whole_number
+from .information import Information
+from .maximize import Effort, Seeker
+from .representers import Representers, representers, whole_number
 
 LEAST = 8  # draws of a group; those of smaller ones form one group together
 LOG_FLOOR = math.log(1e-6)
@@ -130,25 +130,16 @@ def _log(gain: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class ES:
+class ES(Information):
     """Entropy search: ``samples`` joint draws at ``representers`` points where the minimum may lie."""
 
     representers: int = 50
     samples: int = 8192
-    over_sets: ClassVar[bool] = True
+    effort: ClassVar[Effort] = EFFORT
 
     def __post_init__(self) -> None:
         whole_number("ES", "representers", self.representers, 2)
         whole_number("ES", "samples", self.samples, 16)
-
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried)
-        return lazily(lambda: self.surface(belief, seeker))
-
-    @single_threaded
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
-        averaged = average([self.surface(each, seeker) for each in belief.sets], in_logs=True)
-        return Chosen(replace(seeker, effort=EFFORT).highest(averaged).u)
 
     def surface(self, belief: Belief, seeker: Seeker) -> Surface:
         known = representers(belief, seeker, self.representers)

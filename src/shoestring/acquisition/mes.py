@@ -13,14 +13,14 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from ..errors import MethodError
-from ..numerics import Array, single_threaded
+from ..numerics import Array
 from ..surrogate.belief import Belief
-from .averaging import average
 from .improvement import Surface, negative_lower_bound, surface
+from .information import Information
 from .max_value import log_information_with_gradient
-from .maximize import Chosen, Effort, Seeker
+from .maximize import Effort, Seeker
 from .minimum import minimum_values
-from .representers import lazily, whole_number
+from .representers import whole_number
 
 HOW = ("gumbel", "sampled")
 LOOK = Effort(spread=256, near=128, starts=3, rounds=1)  # for the minimum of the mean, and for points it may lie at
@@ -28,26 +28,17 @@ EFFORT = Effort(spread=384, near=192)
 
 
 @dataclass(frozen=True)
-class MES:
+class MES(Information):
     """Max-value entropy search. ``samples`` values of the minimum, by a Gumbel fit or by joint draws (``how="sampled"``)."""
 
     samples: int = 16
     how: Literal["gumbel", "sampled"] = "gumbel"
-    over_sets: ClassVar[bool] = True
+    effort: ClassVar[Effort] = EFFORT
 
     def __post_init__(self) -> None:
         whole_number("MES", "samples", self.samples, 1)
         if self.how not in HOW:
             raise MethodError(f'MES: how must be "gumbel" or "sampled", not {self.how!r}')
-
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried)
-        return lazily(lambda: self.surface(belief, seeker))
-
-    @single_threaded
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
-        averaged = average([self.surface(each, seeker) for each in belief.sets], in_logs=True)
-        return Chosen(replace(seeker, effort=EFFORT).highest(averaged).u)
 
     def surface(self, belief: Belief, seeker: Seeker) -> Surface:
         """log MES over points, given samples of the minimum."""

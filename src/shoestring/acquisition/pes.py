@@ -19,19 +19,19 @@ x_k is the lowest; the likeliest are kept. Derivatives: lambda' = -beta, beta' =
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from ..numerics import Array, log_Phi, single_threaded
+from ..numerics import Array, log_Phi
 from ..surrogate.belief import Belief
-from .averaging import average
 from .entropy import EFFORT, log_total, log_total_with_gradient
 from .improvement import Surface
+from .information import Information
 from .lowest import given_lowest
-from .maximize import Chosen, Seeker
-from .representers import Representers, lazily, representers, whole_number
+from .maximize import Effort, Seeker
+from .representers import Representers, representers, whole_number
 
 SLACK = 0.01
 DRAWS = 2048
@@ -123,25 +123,16 @@ class Narrowed:
 
 
 @dataclass(frozen=True)
-class PES:
+class PES(Information):
     """Predictive entropy search: the likeliest ``minimisers`` of ``representers`` points where the minimum may lie."""
 
     representers: int = 50
     minimisers: int = 32
-    over_sets: ClassVar[bool] = True
+    effort: ClassVar[Effort] = EFFORT
 
     def __post_init__(self) -> None:
         whole_number("PES", "representers", self.representers, 2)
         whole_number("PES", "minimisers", self.minimisers, 1)
-
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried)
-        return lazily(lambda: self.surface(belief, seeker))
-
-    @single_threaded
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
-        averaged = average([self.surface(each, seeker) for each in belief.sets], in_logs=True)
-        return Chosen(replace(seeker, effort=EFFORT).highest(averaged).u)
 
     def surface(self, belief: Belief, seeker: Seeker) -> Surface:
         known = representers(belief, seeker, self.representers)

@@ -17,7 +17,6 @@ those taken): likely places that the others do not speak for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -30,7 +29,7 @@ from ..errors import MethodError
 from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
 from ..surrogate.cross import Cross
-from .improvement import LogEI, Surface, negative_lower_bound, surface
+from .improvement import LogEI, negative_lower_bound, surface
 from .knowledge import distinct
 from .maximize import Effort, Seeker
 
@@ -107,18 +106,6 @@ def likely_minima(belief: Belief, pool: Array, first: int, count: int, rng: np.r
         left = np.maximum(left - columns[:, step] ** 2, 0.0)
         left[row] = 0.0
     return np.array(taken, dtype=np.intp)
-
-
-def lazily(build: Callable[[], Surface]) -> Surface:
-    """A surface that is built when it is first asked: most searches have chosen by another one."""
-    built: list[Surface] = []
-
-    def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-        if not built:
-            built.append(build())
-        return built[0](U, gradient)
-
-    return value
 
 
 def whole_number(owner: str, field: str, value: Any, least: int) -> None:

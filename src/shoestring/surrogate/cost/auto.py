@@ -9,7 +9,7 @@ Notation
 With k, models are compared by where they predict and by how well they know where they are unsure, not by how cautious their
 priors are. The parts are the linear model over every hyperparameter, a GP on its residuals, and a GP alone. Below FEW only the
 linear one is asked; up to MANY the three are mixed, since a choice by a score of so few data is mostly luck (on the HPOBench
-tables the mixture was ahead of choosing by 6 to 12 % of RMSE at 5 to 20 evaluations, and of every part at 10 or more); from
+tables the mixture was ahead of choosing by 6 to 11 % of RMSE at 8 to 20 evaluations, and of every part at 10 or more); from
 MANY on the best is chosen, for speed.
 """
 

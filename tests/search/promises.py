@@ -1,0 +1,26 @@
+"""What every search method promises, as checks that their tests share."""
+
+import shoestring as st
+from tests.problems import mixed_space
+
+
+def configs(study):
+    return [trial.config for trial in study.history]
+
+
+def same_seed_same_trials(method, objective, count):
+    first, again, other = (
+        configs(st.minimize(objective, mixed_space(), count, method=method, seed=seed, initial=5)) for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def stored_and_read_it_goes_on_alike(method, objective, k, count):
+    whole = st.Study(mixed_space(), method, seed=1, initial=5)
+    whole.minimize(objective, count)
+    part = st.Study(mixed_space(), method, seed=1, initial=5)
+    part.minimize(objective, k)
+    rest = st.Study.from_json(part.to_json(), method)
+    rest.minimize(objective, count)
+    assert configs(rest) == configs(whole)
+    assert [trial.suggestion for trial in rest.history] == [trial.suggestion for trial in whole.history]
