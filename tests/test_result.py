@@ -2,9 +2,11 @@ import csv
 import io
 import json
 
+import numpy as np
 import pytest
 
 import shoestring as st
+from shoestring.search.look import believe
 from tests.problems import mixed_space, mixed_value, plane
 
 SPACE = st.Space(x=st.Float(0, 1), c=st.Choice("<script>alert(1)</script>", "a,b"))
@@ -91,10 +93,36 @@ def test_html_of_names_is_escaped():
     assert "<img" not in st.Study(space, st.Random()).minimize(lambda config: 1.0, 2)._repr_html_()
 
 
-def test_the_recommendation_is_an_evaluated_config(result):
-    recommended = result.recommended
+def test_the_recommendation_among_tried_configs_is_an_evaluated_one(result):
+    recommended = result.study.recommend(tried=True)
+    assert recommended.evaluated
     assert recommended.config == result.history[recommended.number].config
     assert recommended.value == pytest.approx(result.history[recommended.number].value, abs=0.1)
+
+
+def test_the_recommendation_is_where_the_mean_is_lowest_over_the_whole_space():
+    """Against a fine grid; expected to be no worse than any tried config, and said to be new if it is."""
+    study = st.Study(st.Space(x=st.Float(0, 1)), seed=0)
+    for x in (0.05, 0.2, 0.45, 0.8):
+        study.add({"x": x}, (x - 0.32) ** 2)
+    found = study.recommend()
+    belief = believe(study._situation(study.log), costs=False)
+    grid = np.linspace(0, 1, 4001)
+    means = belief.output.inverse(belief.objective.mean_at(belief.encoding.features(grid[:, None])))
+    assert found.value <= means.min() + 1e-9
+    assert found.config["x"] == pytest.approx(grid[np.argmin(means)], abs=1e-3)
+    assert found.number is None
+    assert not found.evaluated
+    assert found.value <= study.recommend(tried=True).value
+    assert "not evaluated yet" in str(study.result)
+
+
+def test_places_that_are_likelier_to_fail_than_not_are_not_recommended():
+    study = st.Study(st.Space(x=st.Float(0, 1)), seed=0)
+    for i in range(20):
+        x = i / 19
+        study.add({"x": x}, 1.0 - x) if x < 0.6 else study.add({"x": x}, error="too large")
+    assert study.recommend().config["x"] < 0.65
 
 
 def test_the_recommendation_is_not_fooled_by_one_lucky_value():

@@ -280,7 +280,8 @@ def test_trials_are_asked_at_the_target_and_low_fidelities_do_not_become_best():
     for trial in result.history[3:]:
         assert trial.fidelity == {"epochs": 9, "rows": 0.5}
     assert result.best.number >= 3
-    assert result.recommended.number >= 3
+    assert study.recommend(tried=True).number >= 3
+    assert {name: result.recommended.config[name] for name in ("epochs", "rows")} == {"epochs": 9, "rows": 0.5}
 
 
 def test_missing_fidelities_of_an_added_trial_are_at_the_target():

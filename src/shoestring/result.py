@@ -25,11 +25,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The config the model trusts most: ``value`` is predicted, not observed."""
+    """The config with the best expected value: ``value`` is predicted, not observed; ``number`` is the trial that evaluated
+    it (at the target fidelity), None if none did.
+    """
 
     config: Config
     value: float
     number: int | None
+
+    @property
+    def evaluated(self) -> bool:
+        return self.number is not None
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Result:
 
     @cached_property
     def recommended(self) -> Recommendation | None:
-        """The tried config that the model trusts most; None while nothing has succeeded."""
+        """Where the model's mean is best over the whole space, at the target fidelity; None while nothing has succeeded."""
         return self.study.recommend(self.history)
 
     @property
@@ -97,7 +103,8 @@ class Result:
             rows.append(("config", config_text(best.config)))
             recommended = self.recommended
             if recommended is not None and recommended.number != best.number:
-                rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}"))
+                known = "" if recommended.evaluated else ", not evaluated yet"
+                rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}{known}"))
         rows.append(("stopped", self.stop.reason))
         checked = self.study.checked
         if self.stop.kind == "budget" and checked is not None and checked.evidence:

@@ -127,15 +127,20 @@ class Study:
     def result(self) -> Result:
         return Result(self, self.history, Verdict(False, "it goes on"), self.unit, self.optimizer_seconds)
 
-    def recommend(self, history: History | None = None) -> Recommendation | None:
-        """The tried config whose value the model predicts to be best, after all trials or after an earlier history."""
+    def recommend(self, history: History | None = None, *, tried: bool = False) -> Recommendation | None:
+        """The config whose value the model predicts to be best, after all trials or after an earlier history.
+
+        Over the whole space at the target fidelity, or with ``tried=True`` among what was evaluated.
+        """
         with self._lock:
             history = self.log if history is None else history
-            found = recommend(self._situation(history))
+            found = recommend(self._situation(history), tried)
             if found is None:
                 return None
-            trial = history.having(State.DONE)[found[0]]
-            return Recommendation(trial.detached().config, found[1], trial.number)
+            if found.row is None:
+                return Recommendation(self.space.decode(found.u), found.value, None)
+            trial = history.having(State.DONE)[found.row]
+            return Recommendation(trial.detached().config, found.value, trial.number)
 
     def pareto_front(self) -> Front:
         """The EI-cost front at the present step, where each method would land on it, and the alpha of each landing."""

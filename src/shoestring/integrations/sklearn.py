@@ -118,7 +118,7 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
     def recommended_params_(self) -> dict[str, Any] | None:
         """The tried candidate whose score the model predicts to be best: noise fools it less than ``best_params_``."""
         check_is_fitted(self)
-        found = self.study_.recommend()
+        found = self.study_.recommend(tried=True)
         return None if found is None else self.cv_results_["params"][found.number]
 
     # -- the search --------------------------------------------------------------------------------------------------
