@@ -123,7 +123,7 @@ def test_conditioned_is_refitted(kernel, m):
     again = Posterior.given(kernel, 1e-3, Z, y, mean=before.mean)
     X = queries()
     tight = {"rtol": 1e-6, "atol": 1e-6 * kernel.variance**0.5}
-    np.testing.assert_allclose(after.L, again.L, atol=1e-7 * kernel.variance**0.5)
+    np.testing.assert_allclose(after.R, again.R, atol=1e-7 * kernel.variance**0.5)
     np.testing.assert_allclose(after.mean_at(X), again.mean_at(X), **tight)
     variances = [posterior.mean_and_variance(X)[1] for posterior in (after, again)]
     np.testing.assert_allclose(*variances, rtol=1e-5, atol=1e-8 * kernel.variance)

@@ -47,6 +47,20 @@ def squared_exponential(q: Array) -> tuple[Array, Array]:
 PROFILES: dict[str, Profile] = {"matern52": matern52, "se": squared_exponential}
 
 
+def bends(profile: str, q: Array) -> tuple[Array, Array, Array]:
+    """The first three derivatives of rho at q: what covariances of slopes need.
+
+    The third of Matern-5/2 is infinite at q = 0, where whatever multiplies it is zero: 0 is returned there.
+    """
+    if profile == "se":
+        rho = np.exp(-0.5 * q)
+        return -0.5 * rho, 0.25 * rho, -0.125 * rho
+    r = np.sqrt(5.0 * q)
+    e = np.exp(-r)
+    third = np.divide(-125.0 / 24.0 * e, r, out=np.zeros_like(r), where=r > 0.0)
+    return -5.0 / 6.0 * (1.0 + r) * e, 25.0 / 12.0 * e, third
+
+
 def squared_distances(A: Array, B: Array | None = None) -> Array:
     """q_ij = |a_i - b_j|^2 by one matrix product; exactly zero on the diagonal when B is A."""
     a = np.einsum("ij,ij->i", A, A)
@@ -107,6 +121,11 @@ class Kernel:
         if self.warp is None:
             return self.inverse_lengths[None, :]
         return self.warp.slope(Z) * self.inverse_lengths
+
+    def profiled(self, q: Array) -> tuple[Array, Array]:
+        """Covariances at squared distances q, and their derivatives with respect to q; overwrites q."""
+        rho, slope = PROFILES[self.profile](q)
+        return self.variance * rho, self.variance * slope
 
     def covariance(self, A: Array, B: Array | None = None) -> Array:
         rho, _ = PROFILES[self.profile](squared_distances(A, B))

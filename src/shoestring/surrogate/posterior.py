@@ -1,100 +1,116 @@
 """What a GP believes after its data: frozen, and conditioned on a point again a posterior.
 
-Notation (see also ``kernels``)
+Notation (see also ``kernels``, ``basis``)
     X       m x p       features of query points
-    k       n x m       covariances of data and queries
-    V = L^-1 k          mean(x) = m + k' alpha,  var(x) = s2 - |V|^2,  cov(x, x') = k(x, x') - V(x)'V(x')
+    k       n x m       covariances of the basis and f at the queries
+    R                   mean(x) = m + k' alpha,  var(x) = s2 - |R k|^2,  cov(x, x') = k(x, x') - (R k(x))' R k(x')
 
-All numbers are about the latent function f in the model's units; an observation adds ``noise`` to the variance.
+For an exact GP the basis is the data and R = L^-1, L the Cholesky factor of their covariance. All numbers are about the latent
+function f in the model's units; an observation adds ``noise`` to the variance.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri, dtrtrs
 
 from ..numerics import Array, cholesky
+from .basis import Basis, Part, Values, covariance
 from .evidence import constant_mean
 from .kernels import Kernel
 
-VARIANCE_FLOOR = 1e-12  # relative to s2: rounding may bring s2 - |V|^2 below zero at the data
+VARIANCE_FLOOR = 1e-12  # relative to s2: rounding may bring s2 - |R k|^2 below zero at the data
 
 
 @dataclass(frozen=True)
 class Posterior:
-    """A Gaussian process conditioned on data."""
+    """A Gaussian process conditioned on data; Z and y are the values among those."""
 
     kernel: Kernel
     noise: float
     mean: float
     Z: Array
     y: Array
-    A: Array  # Z, warped and scaled
-    L: Array
+    basis: Basis
+    R: Array
     alpha: Array
 
     @classmethod
     def given(cls, kernel: Kernel, noise: float, Z: Array, y: Array, mean: float | None = None) -> Posterior:
         """Condition on data under known hyperparameters; the constant mean at its best unless it is given."""
-        A = kernel.scale(Z)
-        K = kernel.covariance(A)
-        K[np.diag_indices(len(y))] += noise
+        return cls.given_all(Basis(kernel, (Values(kernel.scale(Z)),)), noise, np.full(len(y), noise), Z, y, y, mean)
+
+    @classmethod
+    def given_all(
+        cls, basis: Basis, noise: float, noises: Array, Z: Array, y: Array, targets: Array, mean: float | None = None
+    ) -> Posterior:
+        """Condition on values y at Z, which come first in the basis and in ``targets``, and on whatever follows there."""
+        K = basis.within()
+        K[np.diag_indices(len(targets))] += noises
         L, _ = cholesky(K)
+        ones = np.zeros(len(targets))
+        ones[: len(y)] = 1.0  # the mean is constant: it has no slope
         if mean is None:
-            solved = _solve(L, np.column_stack([y, np.ones(len(y))]))
-            mean = constant_mean(solved[:, 0].sum(), solved[:, 1].sum())
+            solved = _solve(L, np.column_stack([targets, ones]))
+            mean = constant_mean(float(ones @ solved[:, 0]), float(ones @ solved[:, 1]))
             alpha = solved[:, 0] - mean * solved[:, 1]
         else:
-            alpha = _solve(L, (y - mean)[:, None])[:, 0]
-        return cls(kernel, noise, mean, Z, y, A, L, alpha)
+            alpha = _solve(L, (targets - mean * ones)[:, None])[:, 0]
+        inverse, _ = dtrtri(L, lower=1)
+        return cls(basis.kernel, noise, mean, Z, y, basis, np.ascontiguousarray(inverse), alpha)
 
     def __len__(self) -> int:
         return len(self.y)
 
-    @cached_property
-    def L_inverse(self) -> Array:
-        """L^-1, so that many small queries are matrix products rather than triangular solves."""
-        inverse, _ = dtrtri(self.L, lower=1)
-        return np.ascontiguousarray(inverse)
-
     def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
         """Of f at X."""
-        k = self.kernel.covariance(self.A, self.kernel.scale(X))
-        V = self.L_inverse @ k
+        k = self.basis.to_values(self.kernel.scale(X))
+        V = self.R @ k
         return self.mean + self.alpha @ k, self._floored(self.kernel.variance - np.einsum("ij,ij->j", V, V))
 
     def mean_at(self, X: Array) -> Array:
-        return self.mean + self.alpha @ self.kernel.covariance(self.A, self.kernel.scale(X))
+        return self.mean + self.alpha @ self.basis.to_values(self.kernel.scale(X))
 
     def with_gradients(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Mean (m), variance (m), and their gradients with respect to X (m x p each)."""
-        B = self.kernel.scale(X)
-        k, slope = self.kernel.covariance_and_slope(B, self.A)  # m x n
-        V = k @ self.L_inverse.T
+        near = self.basis.near(self.kernel.scale(X))
+        V = near.k @ self.R.T
         variance = self._floored(self.kernel.variance - np.einsum("ij,ij->i", V, V))
         to_f = self.kernel.scaled_slope(X)
-        d_mean = self._pull_back(slope * self.alpha, B) * to_f
-        d_variance = -2.0 * self._pull_back(slope * (V @ self.L_inverse), B) * to_f
-        return self.mean + k @ self.alpha, variance, d_mean, d_variance
-
-    def _pull_back(self, weights: Array, B: Array) -> Array:
-        """sum_j weights_ij dq_ij/db_i, with q_ij = |b_i - a_j|^2."""
-        pulled: Array = weights.sum(axis=1, keepdims=True) * B - weights @ self.A
-        return 2.0 * pulled
+        d_mean = near.pull_back(self.alpha[None, :]) * to_f
+        d_variance = -2.0 * near.pull_back(V @ self.R) * to_f
+        return self.mean + near.k @ self.alpha, variance, d_mean, d_variance
 
     def covariance(self, X: Array, Y: Array | None = None) -> Array:
         """Of f at X and f at Y (X itself when left out)."""
-        B = self.kernel.scale(X)
-        V = self.L_inverse @ self.kernel.covariance(self.A, B)
-        if Y is None:
-            prior, W = self.kernel.covariance(B), V
-        else:
-            C = self.kernel.scale(Y)
-            prior, W = self.kernel.covariance(B, C), self.L_inverse @ self.kernel.covariance(self.A, C)
-        return prior - V.T @ W
+        one = Values(self.kernel.scale(X))
+        return self.covariance_of(one, one if Y is None else Values(self.kernel.scale(Y)))
+
+    def covariance_of(self, one: Part, other: Part) -> Array:
+        """Of values and slopes."""
+        V = self.R @ self.basis.to(one)
+        W = V if one is other else self.R @ self.basis.to(other)
+        return covariance(self.kernel, one, other) - V.T @ W
+
+    def paired(self, X: Array, Y: Array) -> Array:
+        """cov(f(x_i), f(y_i)), row by row."""
+        B, C = self.kernel.scale(X), self.kernel.scale(Y)
+        V, W = self.R @ self.basis.to_values(B), self.R @ self.basis.to_values(C)
+        prior, _ = self.kernel.profiled(np.einsum("ij,ij->i", B - C, B - C))
+        return np.asarray(prior - np.einsum("ij,ij->j", V, W))
+
+    def paired_with_gradients(self, X: Array, Y: Array) -> tuple[Array, Array, Array]:
+        """cov(f(x_i), f(y_i)) and its gradients with respect to x_i and to y_i."""
+        B, C = self.kernel.scale(X), self.kernel.scale(Y)
+        near_x, near_y = self.basis.near(B), self.basis.near(C)
+        V, W = near_x.k @ self.R.T, near_y.k @ self.R.T
+        prior, slope = self.kernel.profiled(np.einsum("ij,ij->i", B - C, B - C))
+        apart = 2.0 * slope[:, None] * (B - C)
+        d_X = (apart - near_x.pull_back(W @ self.R)) * self.kernel.scaled_slope(X)
+        d_Y = (-apart - near_y.pull_back(V @ self.R)) * self.kernel.scaled_slope(Y)
+        return prior - np.einsum("ij,ij->i", V, W), d_X, d_Y
 
     def sample(self, X: Array, count: int, rng: np.random.Generator) -> Array:
         """``count`` joint draws of f at X (count x m)."""
@@ -102,19 +118,26 @@ class Posterior:
         return self.mean_at(X) + rng.standard_normal((count, len(X))) @ factor.T
 
     def condition(self, X: Array, y: Array, noise: float | None = None) -> Posterior:
-        """The posterior after observing y at X as well, by extending the factor: O(n^2 m) in place of O(n^3)."""
+        """The posterior after observing y at X as well, by extending R: O(n^2 m) in place of O(n^3).
+
+        With S = C C' the covariance of the new observations: R grows by the rows C^-1 [-(R k)' R, I], alpha by S^-1 (y - mean).
+        """
         noise = self.noise if noise is None else noise
-        n, m = len(self), len(y)
-        B = self.kernel.scale(X)
-        V = self.L_inverse @ self.kernel.covariance(self.A, B)
-        S = self.kernel.covariance(B) - V.T @ V
+        n, m = len(self.R), len(y)
+        new = Values(self.kernel.scale(X))
+        k = self.basis.to(new)
+        V = self.R @ k
+        S = covariance(self.kernel, new, new) - V.T @ V
         S[np.diag_indices(m)] += noise
         corner, _ = cholesky(S)
-        L = np.zeros((n + m, n + m), order="F")
-        L[:n, :n], L[n:, :n], L[n:, n:] = self.L, V.T, corner
-        targets = np.concatenate([self.y, y])
-        alpha = _solve(L, (targets - self.mean)[:, None])[:, 0]
-        return Posterior(self.kernel, self.noise, self.mean, np.vstack([self.Z, X]), targets, np.vstack([self.A, B]), L, alpha)
+        inverse, _ = dtrtri(corner, lower=1)
+        old = V.T @ self.R  # (W k)'
+        R = np.zeros((n + m, self.R.shape[1] + m))
+        R[:n, : self.R.shape[1]], R[n:, : self.R.shape[1]], R[n:, self.R.shape[1] :] = self.R, -inverse @ old, inverse
+        beta = _solve(corner, (y - self.mean - self.alpha @ k)[:, None])[:, 0]
+        alpha = np.concatenate([self.alpha - beta @ old, beta])
+        Z, targets = np.vstack([self.Z, X]), np.concatenate([self.y, y])
+        return Posterior(self.kernel, self.noise, self.mean, Z, targets, self.basis.joined(new), R, alpha)
 
     def _floored(self, variance: Array) -> Array:
         return np.maximum(variance, VARIANCE_FLOOR * self.kernel.variance)

@@ -39,7 +39,7 @@ class Viability:
 
         Leave-one-out in closed form: without row i its label has mean y_i - alpha_i / Q_ii and variance 1 / Q_ii, Q = K^-1.
         """
-        diagonal = np.einsum("ij,ij->j", self.posterior.L_inverse, self.posterior.L_inverse)
+        diagonal = np.einsum("ij,ij->j", self.posterior.R, self.posterior.R)
         left_out = self.posterior.y - self.posterior.alpha / diagonal
         return np.asarray(left_out[len(left_out) - self.failures :] < self.threshold)
 

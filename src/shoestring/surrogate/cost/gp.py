@@ -86,7 +86,7 @@ class GPCostPosterior:
     @cached_property
     def inverses(self) -> tuple[Array, Array]:
         """Q and R."""
-        Q = self.process.L_inverse.T @ self.process.L_inverse
+        Q = self.process.R.T @ self.process.R
         row = Q.sum(axis=0)
         return Q, Q - np.outer(row, row) / (row.sum() + 1.0 / TAU2)
 
