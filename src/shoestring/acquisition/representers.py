@@ -102,7 +102,9 @@ def likely_minima(belief: Belief, pool: Array, first: int, count: int, rng: np.r
         if step >= first and drawn[row] * left[row] <= least:
             break
         taken.append(row)
-        columns[:, step] = (C[:, row] - columns[:, :step] @ columns[row, :step]) / np.sqrt(max(left[row], least))
+        if left[row] <= least:  # the others speak for it already: what is left of its variance is rounding
+            continue
+        columns[:, step] = (C[:, row] - columns[:, :step] @ columns[row, :step]) / np.sqrt(left[row])
         left = np.maximum(left - columns[:, step] ** 2, 0.0)
         left[row] = 0.0
     return np.array(taken, dtype=np.intp)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from tests.problems import bowl, plane, told_study
+from tests.plot.pictures import line
 
 pytest.importorskip("matplotlib")
 
@@ -26,11 +26,6 @@ def study_of(*values: float | str, direction: Any = "minimize", cost: float = 2.
         config = {"x": (k + 0.5) / len(values)}
         study.add(config, **({"error": value} if isinstance(value, str) else {"value": value}), cost=cost)
     return study
-
-
-def line(ax: Any, label: str) -> tuple[list[float], list[float]]:
-    (found,) = (entry for entry in ax.lines if entry.get_label() == label)
-    return [float(x) for x in found.get_xdata()], [float(y) for y in found.get_ydata()]
 
 
 def test_draws_best_trials_and_failures_against_cost(tmp_path: Path) -> None:
@@ -120,21 +115,3 @@ def test_many_trials_are_drawn_without_complaint(tmp_path: Path) -> None:
     study = study_of(*np.random.default_rng(0).random(2_000).tolist())
     st.plot.convergence(study, path=tmp_path / "many.png")
     assert (tmp_path / "many.png").is_file()
-
-
-@pytest.mark.parametrize("against", ["trials", "cost"])
-def test_stopping_draws_bound_threshold_and_regret(tmp_path, against):
-    study = told_study(plane(2), bowl, 30, stop=st.Patience(50) | st.RegretBound(0.01))
-    ax = st.plot.stopping(study, tmp_path / "stopping.png", optimum=0.0, against=against)
-    labels = [line.get_label() for line in ax.get_lines()]
-    assert labels == ["bound", "threshold", "true regret"]
-    bound, threshold, regret = (line.get_ydata() for line in ax.get_lines())
-    assert len(bound) == 11
-    assert (np.array(threshold) == 0.01).all()
-    assert (np.diff(regret) <= 0).all()
-    assert (tmp_path / "stopping.png").stat().st_size > 1000
-
-
-def test_stopping_with_few_trials_says_so(tmp_path):
-    ax = st.plot.stopping(told_study(plane(1), bowl, 5), tmp_path / "early.png")
-    assert "20 evaluations" in ax.get_title(loc="left")
