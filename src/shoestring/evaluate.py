@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import inspect
 import math
-import tempfile
 import time
 import traceback
 from collections.abc import Callable
@@ -31,6 +30,7 @@ class LiveTrial:
     fidelity: dict[str, float]
     space: Space
     over: Callable[[float], bool]
+    folder: Callable[[], Path]
     reports: list[dict[str, Any]] = field(default_factory=list)
     _spent: float = 0.0
 
@@ -57,10 +57,12 @@ class LiveTrial:
 
     @property
     def checkpoint_dir(self) -> Path:
-        """A folder for this trial's files, made on first use; it stays until the system cleans its temporary files."""
-        if not hasattr(self, "_folder"):
-            self._folder = Path(tempfile.mkdtemp(prefix=f"shoestring-{self.number}-"))
-        return self._folder
+        """A folder for the files of this trial's configuration, made on first use.
+
+        It is the same for all trials of the configuration, whatever their fidelity: one that is asked again with more epochs
+        finds there what it left, and can go on from it.
+        """
+        return self.folder()
 
 
 @dataclass(frozen=True)

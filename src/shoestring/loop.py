@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .budget import Budget
@@ -116,4 +117,7 @@ def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
             budget.seconds is not None and study.seconds + seconds >= budget.seconds
         )
 
-    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, over)
+    def folder() -> Path:
+        return study.checkpoint_dir(trial.number)  # by the record: the objective may have changed its own copy of the config
+
+    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, over, folder)

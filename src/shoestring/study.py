@@ -7,16 +7,19 @@ trials, a pause and N - k more are the same as N trials.
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from . import archive
 from .budget import Budget, read_budget
+from .checkpoints import Checkpoints
 from .encoding import Encoding
 from .errors import BudgetError, MethodError, OutcomeError, SpaceError, TrialError
 from .evaluate import Evaluation, Objective
@@ -53,6 +56,7 @@ class Study:
     cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
     initial    trials of the space-filling start
+    checkpoints  the folder of ``trial.checkpoint_dir``, one of its own for each study; a temporary one by default
     unit       of the trials' costs; per_hour  what an hour costs in it, for trials that say nothing of their cost
     """
 
@@ -70,6 +74,7 @@ class Study:
         budget: str | int | Budget | None = None,
         initial: int = INITIAL,
         per_hour: float | None = None,
+        checkpoints: str | os.PathLike[str] | None = None,
         direction: Literal["minimize", "maximize"] = "minimize",
     ) -> None:
         if not isinstance(space, Space):
@@ -103,6 +108,7 @@ class Study:
         self.minded = False  # whether it was said that seconds are counted in another unit
         self.checked: Verdict | None = None  # what the rule said last
         self.ledger = Ledger(space)
+        self.checkpoints = Checkpoints(space, checkpoints)
         self._encoding = Encoding(space)
         self._lock = threading.RLock()
 
@@ -219,6 +225,11 @@ class Study:
             self.ledger.write(finished)
             return finished.detached()
 
+    def checkpoint_dir(self, trial: Trial | int) -> Path:
+        """A folder for the files of a trial's configuration, made on first use: the same at every fidelity."""
+        with self._lock:
+            return self.checkpoints.folder(self._find(trial).config)
+
     def halt(self, reason: str = "halted by request") -> None:
         """End the running ``minimize`` after the present trial; for callbacks and other threads."""
         self.halted = reason
@@ -260,7 +271,7 @@ class Study:
     def _situation(self, history: History) -> Situation:
         index = history.counted  # an interrupted trial shifts nothing
         return Situation(
-            self.space, self._encoding, observe(history), index, self.seed, self.model, self.initial, history.known,
+            self.space, self._encoding, observe(history), history, index, self.seed, self.model, self.initial, history.known,
             self.cost_model, self._spending(history), self.unit,
         )
 
@@ -342,10 +353,17 @@ class Study:
 
     @classmethod
     def from_json(
-        cls, text: str, method: Any = "auto", stop: Any = "auto", model: GP | None = None, cost_model: Any = "auto"
+        cls,
+        text: str,
+        method: Any = "auto",
+        stop: Any = "auto",
+        model: GP | None = None,
+        cost_model: Any = "auto",
+        checkpoints: str | os.PathLike[str] | None = None,
     ) -> Study:
         """A study as ``to_json`` left it; its next suggestion is the one the original would have made."""
-        return archive.from_json(cls, text, method=method, stop=stop, model=model, cost_model=cost_model)
+        code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "checkpoints": checkpoints}
+        return archive.from_json(cls, text, **code)
 
 
 def whole_number(value: Any, what: str) -> int:

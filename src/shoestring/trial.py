@@ -32,6 +32,7 @@ class Suggestion:
     cost         the expected cost
     front        a few points of the EI-cost front at that moment, the choice, and the alpha that it amounts to
     model        what the next fit starts from: hyperparameters, how values are modelled, the number of trials then
+    plan         the place of the trial in what the method has set out to do, JSON-ready
     """
 
     config: Config
@@ -42,6 +43,7 @@ class Suggestion:
     cost: float | None = None
     front: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
+    plan: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         values = {item.name: getattr(self, item.name) for item in fields(self)}

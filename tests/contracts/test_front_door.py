@@ -128,7 +128,9 @@ def test_every_kind_of_budget(budget):
     assert len(result.history) == 3
 
 
-@pytest.mark.parametrize("method", ["auto", st.Random(), st.Sobol(), st.EI(), st.LogEI(), st.PI(), st.LCB()], ids=repr)
+@pytest.mark.parametrize(
+    "method", ["auto", st.Random(), st.Sobol(), st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Hyperband()], ids=repr
+)
 def test_every_method(method):
     result = st.minimize(train, make_space(), 9, method=method, seed=3, initial=6)
     assert len(result.history) == 9

@@ -8,17 +8,16 @@ def configs(study):
     return [trial.config for trial in study.history]
 
 
-def same_seed_same_trials(method, objective, count):
+def same_seed_same_trials(method, objective, count, space=None):
     first, again, other = (
-        configs(st.minimize(objective, mixed_space(), count, method=method, seed=seed, initial=5)) for seed in (1, 1, 2)
+        configs(st.minimize(objective, space or mixed_space(), count, method=method, seed=seed, initial=5)) for seed in (1, 1, 2)
     )
     assert first == again != other
 
 
-def stored_and_read_it_goes_on_alike(method, objective, k, count):
-    whole = st.Study(mixed_space(), method, seed=1, initial=5)
+def stored_and_read_it_goes_on_alike(method, objective, k, count, space=None):
+    whole, part = (st.Study(space or mixed_space(), method, seed=1, initial=5) for _ in range(2))
     whole.minimize(objective, count)
-    part = st.Study(mixed_space(), method, seed=1, initial=5)
     part.minimize(objective, k)
     rest = st.Study.from_json(part.to_json(), method)
     rest.minimize(objective, count)

@@ -4,12 +4,13 @@ import shoestring as st
 from shoestring.search.bayes import Bayes
 from shoestring.search.choose import choose_method
 
-METHODS = ["auto", st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Random(), st.Sobol(), st.TPE(), st.BORE()]
+METHODS = ["auto", st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Random(), st.Sobol(), st.TPE(), st.BORE(), st.Hyperband()]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_everything_that_is_a_method_can_be_asked(method):
-    assert st.Study(st.Space(x=st.Float(0, 1)), method).ask().config.keys() == {"x"}
+    space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
+    assert st.Study(space, method).ask().config.keys() == {"x", "epochs"}
 
 
 def test_an_acquisition_becomes_a_search():

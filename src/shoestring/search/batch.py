@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..acquisition.averaging import surface_of
+from ..history import History
 from ..numerics import Array
-from ..trial import Suggestion
+from ..trial import Suggestion, Trial
 from .bayes import Bayes
 from .fitting import keep_to_budget
 from .look import believe, seeker_for
@@ -41,12 +42,13 @@ def with_pending(situation: Situation, suggestions: list[Suggestion]) -> Situati
     """The situation once these have been asked."""
     if not suggestions:
         return situation
-    space, seen = situation.space, situation.seen
+    space, seen, past = situation.space, situation.seen, situation.history
     points = np.array([space.encode(suggestion.config) for suggestion in suggestions])
+    opened = [Trial(len(past) + j, each.config, suggestion=each.to_dict()) for j, each in enumerate(suggestions)]
     known = next((suggestion.model for suggestion in reversed(suggestions) if suggestion.model), situation.known)
     return replace(
         situation, seen=replace(seen, pending=np.vstack([seen.pending, points])), number=situation.number + len(suggestions),
-        known=known,
+        history=History((*past, *opened), space, past.maximize, (*past.points, *points)), known=known,
     )
 
 

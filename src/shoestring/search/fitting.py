@@ -40,5 +40,7 @@ def keep_to_budget(suggestion: Suggestion, situation: Situation) -> Suggestion:
     if not len(fits):
         there = f"{amount(max(left, 0.0), situation.unit)} of the budget are left"
         least = amount(float(np.exp(expected.min())), situation.unit) if len(U) else ""
-        raise NothingFits(f"{there}, and the cheapest trial is expected to cost {least}" if least else there)
-    return replace(suggestion, config=space.decode(fits[0]), why=f"{suggestion.why}; at random among what fits into the budget")
+        kind = "trial at the target" if space.fidelities else "trial"
+        raise NothingFits(f"{there}, and the cheapest {kind} is expected to cost {least}" if least else there)
+    why = f"{suggestion.why}; at random among what fits into the budget"
+    return replace(suggestion, config=space.decode(fits[0]), why=why, plan=None)  # another config has no place in the plan

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..encoding import Encoding
-from ..history import Observations
+from ..history import History, Observations
 from ..space import Space
 from ..surrogate.belief import Spending, believed_cost
 from ..surrogate.cost.base import CostModel, CostPosterior, expected_log_cost
@@ -22,6 +22,7 @@ from ..trial import Suggestion
 class Situation:
     """All that a method may look at when it is asked for trial ``number``.
 
+    seen       the trials as arrays;   history  the trials themselves, for methods that follow a plan (``Suggestion.plan``)
     known      what the last model-based suggestion left behind (``Suggestion.model``)
     initial    how many trials the space-filling start has
     spending   the budget and what is gone of it, None without a budget
@@ -30,6 +31,7 @@ class Situation:
     space: Space
     encoding: Encoding
     seen: Observations
+    history: History
     number: int
     seed: int
     model: GP
