@@ -41,11 +41,11 @@ def neighbours(best: Array, count: int, space: Space, rng: np.random.Generator) 
     return np.clip(np.where(move, U + step, U), 0.0, 1.0)
 
 
-def moves_from(u: Array, space: Space, rng: np.random.Generator) -> Array:
+def moves_from(u: Array, space: Space, rng: np.random.Generator, fidelities: bool = False) -> Array:
     """Points that differ from u in one discrete parameter: every other value if they are few, else near or random ones."""
     moves = []
     for j, parameter in enumerate(space.values()):
-        if parameter.levels is None or parameter.fidelity:
+        if parameter.levels is None or (parameter.fidelity and not fidelities):
             continue
         ladder = space.ladders.get(j)
         if ladder is not None and (isinstance(parameter, Choice) or parameter.levels <= FEW):

@@ -6,7 +6,7 @@ Source: the slides on computationally expensive acquisition functions (formal de
     KG(x) = min_x' mu(x') - E[ min_x' mu_x(x') ],     mu_x(x') = mu(x') + b(x') w,   w ~ N(0, 1)
     b(x') = cov(f(x'), f(x)) / sqrt(var(x) + noise)
 
-The inner minimum is taken over a set of points P: what was tried, the minima of the posterior mean, the minimisers after
+With fidelities x' is at the target and x anywhere. The inner minimum is taken over a set of points P: what was tried, the minima of the posterior mean, the minimisers after
 imagined outcomes at the most promising candidates, and x itself. Over P the expectation is exact (``envelope``), in logarithms,
 and by the envelope theorem its gradient needs only the derivatives of b, and of mu at x itself.
 """
@@ -23,6 +23,7 @@ from ..surrogate.belief import Belief
 from ..surrogate.cross import Cross
 from .ascent import ascend
 from .averaging import average
+from .candidate import Candidates, slopes_of_lines
 from .candidates import SAME, known
 from .envelope import log_expected_drop, log_expected_drop_with_gradient
 from .improvement import Surface, negative_lower_bound, surface
@@ -58,14 +59,12 @@ class LookAhead:
         """Over more points."""
         return LookAhead.over(self.belief, np.vstack([self.points, points]))
 
-    def lines(self, Z: Array) -> tuple[Array, Array, Array, Array]:
-        """a and b of all lines, that of x itself last (N x (m + 1)), and the variance at x and that of its observation."""
-        posterior = self.belief.objective
-        mean, variance = posterior.mean_and_variance(Z)
-        observed = variance + posterior.noise
-        a = np.column_stack([np.tile(self.mean, (len(Z), 1)), mean])
-        b = np.column_stack([self.cross.covariance(Z), variance]) / np.sqrt(observed)[:, None]
-        return a, b, variance, observed
+    def lines(self, at: Candidates) -> tuple[Array, Array, Array]:
+        """a and b of all lines, that of x itself last (N x (m + 1)), and the variance of an observation at x."""
+        observed = at.variance + self.belief.objective.noise
+        a = np.column_stack([np.tile(self.mean, (len(at.U), 1)), at.mean])
+        b = np.column_stack([self.cross.covariance(at.Z), at.covariance]) / np.sqrt(observed)[:, None]
+        return a, b, observed
 
     def surface(self, nodes: int) -> Surface:
         """log KG over points, averaged over what pending trials may bring where there are such."""
@@ -74,23 +73,18 @@ class LookAhead:
         encoding, posterior, viability = self.belief.encoding, self.belief.objective, self.belief.viability
 
         def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-            Z = encoding.features(U)
-            a, b, _, observed = self.lines(Z)
+            at = Candidates.at(posterior, encoding, U, gradient)
+            a, b, observed = self.lines(at)
             if not gradient:
                 total = log_expected_drop(a, b, nodes)
-                return (total if viability is None else total + viability.log_chance(Z)), None
+                return (total if viability is None else total + viability.log_chance(at.Z)), None
             drop = log_expected_drop_with_gradient(a, b, nodes)
-            _, _, d_mean, d_variance = posterior.with_gradients(Z)
-            root = np.sqrt(observed)
-            slope = self.cross.pull_back(Z, drop.by_b[:, :-1] / root[:, None]) + drop.by_a[:, -1:] * d_mean
-            # b falls with the root of var + noise everywhere; x's own line also rises with var
-            by_variance = drop.by_b[:, -1] / root - 0.5 * np.einsum("ij,ij->i", drop.by_b, b) / observed
-            slope = slope + by_variance[:, None] * d_variance
+            here, there = slopes_of_lines(at, self.cross, b, observed, drop.by_b, drop.by_a[:, -1])
             total = drop.value
             if viability is not None:
-                chance, d_chance = viability.log_chance_with_gradient(Z)
-                total, slope = total + chance, slope + d_chance
-            return total, encoding.pull_back(U, slope)
+                chance, d_chance = viability.log_chance_with_gradient(at.Z)
+                total, here = total + chance, here + d_chance
+            return total, at.pull_back(here, there)
 
         return value
 
@@ -104,16 +98,22 @@ class KG:
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)
-        return LookAhead.over(belief, minima(belief, seeker)).surface(ROUGH)
+        return self.weighed(LookAhead.over(belief, minima(belief, seeker)).surface(ROUGH), belief)
+
+    def weighed(self, gain: Surface, belief: Belief) -> Surface:
+        """What is maximised, given log KG."""
+        return gain
 
     @single_threaded
     def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
         seeker = replace(seeker, effort=EFFORT)
         rough = [LookAhead.over(each, minima(each, seeker)) for each in belief.sets]
-        peak = seeker.highest(average([ahead.surface(ROUGH) for ahead in rough], in_logs=True))
+        peak = seeker.highest(self.weighed(average([ahead.surface(ROUGH) for ahead in rough], in_logs=True), belief))
         promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
-        fine = average([ahead.further(imagined_minimisers(ahead, promising)).surface(FINE) for ahead in rough], in_logs=True)
-        U, f = climb(fine, seeker.encoding, promising.copy(), fine(promising, False)[0], 1, seeker.rng)
+        refined = [ahead.further(imagined_minimisers(ahead, promising)).surface(FINE) for ahead in rough]
+        fine = self.weighed(average(refined, in_logs=True), belief)
+        values = fine(promising, False)[0]
+        U, f = climb(fine, seeker.encoding, promising.copy(), values, 1, seeker.rng, seeker.free_fidelities)
         best = int(np.argmax(f))
         return Chosen(peak.u if known(U[best][None, :], seeker.seen)[0] else U[best])
 
@@ -121,7 +121,7 @@ class KG:
 def minima(belief: Belief, seeker: Seeker) -> Array:
     """The best tried points and the minima of the posterior mean, tried or not."""
     falling = surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
-    found = replace(seeker, seen=seeker.seen[:0]).highest(falling).U[:MINIMA]
+    found = replace(seeker, seen=seeker.seen[:0], fidelities=False).highest(falling).U[:MINIMA]
     order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")
     return np.vstack([found, belief.tried[order[:TRIED]]])
 
@@ -138,15 +138,16 @@ def imagined_minimisers(ahead: LookAhead, candidates: Array, outcomes: tuple[flo
     belief, encoding = ahead.belief, ahead.belief.encoding
     numbers = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
     if not numbers.any():
-        return candidates
-    Z = encoding.features(candidates)
-    a, b, _, observed = ahead.lines(Z)
+        return encoding.space.at_target(candidates)
+    at = Candidates.at(belief.objective, encoding, candidates, False)
+    a, b, observed = ahead.lines(at)
     owner, outcome = (grid.ravel() for grid in np.meshgrid(np.arange(len(candidates)), outcomes, indexing="ij"))
     lowest = np.argmin(a[owner] + b[owner] * outcome[:, None], axis=1)
-    starts = np.vstack([ahead.points, candidates[:1]])[np.minimum(lowest, len(ahead.points))]
+    answers = encoding.space.at_target(candidates)
+    starts = np.vstack([ahead.points, answers[:1]])[np.minimum(lowest, len(ahead.points))]
     own = lowest == len(ahead.points)
-    starts[own] = candidates[owner[own]]
-    imagined = Cross.between(belief.objective, Z)
+    starts[own] = answers[owner[own]]
+    imagined = Cross.between(belief.objective, at.Z)
     pull, count = outcome / np.sqrt(observed[owner]), len(owner)
 
     def falling(marked: Array) -> tuple[Array, Array]:

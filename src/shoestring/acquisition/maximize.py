@@ -51,22 +51,26 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Seeker:
-    """Where to look: a space, randomness, what was seen before, and good points to look around."""
+    """Where to look: a space, randomness, what was seen before, and good points to look around.
+
+    ``fidelities``: whether these may be chosen too; otherwise they are at their targets.
+    """
 
     encoding: Encoding
     rng: np.random.Generator
     seen: Array
     best: Array
     effort: Effort = Effort()
+    fidelities: bool = False
 
     @single_threaded
     def highest(self, surface: Surface) -> Peak:
-        """The point (at the target fidelity) with the highest value that was not seen.
+        """The point (at the target fidelity, unless that is free) with the highest value that was not seen.
 
         Raises SpaceExhausted when a finite space has no other point.
         """
         space = self.encoding.space
-        whole = small_grid(space)
+        whole = None if self.free_fidelities else small_grid(space)
         if whole is not None:
             left = whole[~known(whole, self.seen)]
             if not len(left):
@@ -75,13 +79,15 @@ class Seeker:
             top = int(np.argmax(values))
             return Peak(left[top], float(values[top]), left, values)
 
-        spread = space.snap(space.at_target(quasi_random(self.effort.spread, len(space), self.rng)))
-        near = space.snap(space.at_target(neighbours(self.best, self.effort.near, space, self.rng)))
+        spread = self._placed(quasi_random(self.effort.spread, len(space), self.rng))
+        near = self._placed(neighbours(self.best, self.effort.near, space, self.rng))
         pool = np.vstack([spread, near])
         values = _finite(surface(pool, False)[0])
         starts = pick_starts(values, len(spread), self.effort.starts)
         if len(starts):
-            U, f = climb(surface, self.encoding, pool[starts], values[starts], self.effort.rounds, self.rng)
+            U, f = climb(
+                surface, self.encoding, pool[starts], values[starts], self.effort.rounds, self.rng, self.free_fidelities
+            )
             pool, values = np.vstack([U, pool]), np.concatenate([f, values])
         order = np.argsort(-values, kind="stable")
         fresh = order[~known(pool[order], self.seen)]
@@ -91,13 +97,24 @@ class Seeker:
         value = _finite(surface(u[None, :], False)[0])
         return Peak(u, float(value[0]), u[None, :], value)
 
+    @property
+    def free_fidelities(self) -> bool:
+        return self.fidelities and bool(self.encoding.space.fidelities)
+
+    def _placed(self, U: Array) -> Array:
+        space = self.encoding.space
+        return space.snap(U if self.free_fidelities else space.at_target(U))
+
 
 def climb(
-    surface: Surface, encoding: Encoding, U: Array, f: Array, rounds: int, rng: np.random.Generator
+    surface: Surface, encoding: Encoding, U: Array, f: Array, rounds: int, rng: np.random.Generator, fidelities: bool = False
 ) -> tuple[Array, Array]:
-    """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone."""
+    """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone.
+
+    Fidelities stay where they are unless they are asked for.
+    """
     space = encoding.space
-    free = np.array([not parameter.fidelity for parameter in space.values()])
+    free = np.array([fidelities or not parameter.fidelity for parameter in space.values()])
     continuous = free & np.array([parameter.levels is None for parameter in space.values()])
     discrete = free & np.array([(parameter.levels or 0) > 1 for parameter in space.values()])
     numbers = free & encoding.numeric
@@ -108,7 +125,7 @@ def climb(
     if continuous.any() and (numbers & discrete).any():  # whole numbers that had to be rounded may have spoilt the ascent
         U, f = _ascent(surface, encoding, U, f, continuous)
     for _ in range(rounds):
-        U, f, changed = exchange(surface, encoding, U, f, rng)
+        U, f, changed = exchange(surface, encoding, U, f, rng, fidelities)
         if not changed:
             break
         if continuous.any():
@@ -132,14 +149,14 @@ def _ascent(surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDAr
 
 
 def exchange(
-    surface: Surface, encoding: Encoding, U: Array, f: Array, rng: np.random.Generator
+    surface: Surface, encoding: Encoding, U: Array, f: Array, rng: np.random.Generator, fidelities: bool = False
 ) -> tuple[Array, Array, bool]:
     """For each point, the best change of one discrete parameter, taken while it helps (at most a few times)."""
     space, changed = encoding.space, False
     for _ in range(4):
         moves, owners = [], []
         for row, u in enumerate(U):
-            options = moves_from(u, space, rng)
+            options = moves_from(u, space, rng, fidelities)
             moves.append(options)
             owners.append(np.full(len(options), row))
         M, owner = space.snap(np.vstack(moves)), np.concatenate(owners)

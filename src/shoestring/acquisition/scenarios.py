@@ -22,6 +22,7 @@ from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
 from ..surrogate.cross import Cross
 from ..surrogate.posterior import Posterior
+from .candidate import Candidates, slopes_of_lines
 from .candidates import quasi_random
 from .envelope import log_expected_drop, log_expected_drop_with_gradient
 from .improvement import Surface
@@ -65,32 +66,27 @@ def averaged_surface(belief: Belief, points: Array, nodes: int, count: int = SCE
     cross, there = Cross.between(posterior, P), scenarios.means(P).T  # S x m
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-        Z = encoding.features(U)
-        N, S = len(Z), len(there)
-        _, variance = posterior.mean_and_variance(Z)
-        observed = variance + posterior.noise
-        root = np.sqrt(observed)
-        b = np.column_stack([cross.covariance(Z), variance]) / root[:, None]
-        a = np.concatenate([np.broadcast_to(there, (N, *there.shape)), scenarios.means(Z)[:, :, None]], axis=2)
+        at = Candidates.at(posterior, encoding, U, gradient)
+        N, S = len(U), len(there)
+        observed = at.variance + posterior.noise
+        b = np.column_stack([cross.covariance(at.Z), at.covariance]) / np.sqrt(observed)[:, None]
+        a = np.concatenate([np.broadcast_to(there, (N, *there.shape)), scenarios.means(at.G)[:, :, None]], axis=2)
         a, b_all = a.reshape(N * S, -1), np.repeat(b, S, axis=0)
         if not gradient:
             total = logsumexp(log_expected_drop(a, b_all, nodes).reshape(N, S), axis=1) - math.log(S)
-            return (total if viability is None else total + viability.log_chance(Z)), None
+            return (total if viability is None else total + viability.log_chance(at.Z)), None
         drop = log_expected_drop_with_gradient(a, b_all, nodes)
         each = drop.value.reshape(N, S)
         total = logsumexp(each, axis=1) - math.log(S)
         share = np.exp(each - logsumexp(each, axis=1, keepdims=True))
         by_b = np.einsum("ns,nsm->nm", share, drop.by_b.reshape(N, S, -1))
         by_own = share * drop.by_a[:, -1].reshape(N, S)
-        _, _, d_mean, _ = scenarios.settled.with_gradients(Z)
-        _, _, _, d_variance = posterior.with_gradients(Z)
-        slope = cross.pull_back(Z, by_b[:, :-1] / root[:, None]) + by_own.sum(axis=1)[:, None] * d_mean
-        slope = slope + scenarios.cross.pull_back(Z, by_own @ scenarios.weights)
-        by_variance = by_b[:, -1] / root - 0.5 * np.einsum("ij,ij->i", by_b, b) / observed
-        slope = slope + by_variance[:, None] * d_variance
+        here, to_answer = slopes_of_lines(at, cross, b, observed, by_b, np.zeros(N))
+        _, _, d_mean, _ = scenarios.settled.with_gradients(at.G)  # the means are those of the scenarios, not the supposed ones
+        to_answer = to_answer + by_own.sum(axis=1)[:, None] * d_mean + scenarios.cross.pull_back(at.G, by_own @ scenarios.weights)
         if viability is not None:
-            chance, d_chance = viability.log_chance_with_gradient(Z)
-            total, slope = total + chance, slope + d_chance
-        return total, encoding.pull_back(U, slope)
+            chance, d_chance = viability.log_chance_with_gradient(at.Z)
+            total, here = total + chance, here + d_chance
+        return total, at.pull_back(here, to_answer)
 
     return value
