@@ -3,6 +3,7 @@ import pytest
 
 import shoestring as st
 from shoestring.evaluate import LiveTrial, call
+from shoestring.history import observe
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
 
@@ -63,7 +64,9 @@ def test_reports_of_numpy_numbers_can_be_stored():
         (lambda trial: trial.report(0.5, steps=3), "steps"),
         (lambda trial: trial.report(0.5, epochs=10), "epochs"),
         (lambda trial: (trial.report(0.5, epochs=5), trial.report(0.5, epochs=4)), "backwards"),
+        (lambda trial: (trial.report(0.5, cost=5.0), trial.report(0.5, cost=4.0)), "whole trial so far"),
         (lambda trial: trial.report(0.5, cost=-1.0), "cost"),
+        (lambda trial: trial.report(0.5, epochs=2.5), "grid"),
     ],
 )
 def test_a_report_that_cannot_be_fails_its_trial_and_says_why(report, said):
@@ -163,3 +166,45 @@ def test_what_cannot_be_recorded_fails_the_trial_alone_or_is_raised_for_debuggin
     assert [trial.state for trial in result.history] == [st.State.FAILED] * 2
     with pytest.raises(st.OutcomeError):
         run(lambda config: outcome, 2, raise_errors=True)
+
+
+def test_a_report_beyond_what_was_asked_is_refused():
+    study = st.Study(SPACE, st.Random())
+    study.enqueue({"x": 0.5, "epochs": 4})
+    study.minimize(lambda config, trial: trial.report(0.5, epochs=5), 1)
+    assert "a report at epochs = 5, but the trial was asked at epochs = 4" in study.history[0].error
+
+
+def test_the_reports_of_failed_and_interrupted_trials_are_kept():
+    def objective(config, trial):
+        trial.report(0.9, epochs=2, cost=2.0)
+        raise KeyboardInterrupt if trial.number else MemoryError
+
+    study = st.Study(SPACE, st.Random())
+    result = study.minimize(objective, 3)
+    assert result.stop.kind == "interrupted"
+    assert [trial.state for trial in study.history] == [st.State.FAILED, st.State.ABANDONED]
+    again = st.Study.from_json(study.to_json(), method=st.Random())
+    for trial in again.history:
+        assert trial.reports == ({"value": 0.9, "fidelity": {"epochs": 2}, "cost": 2.0},)
+    assert observe(again.log).traces == 2
+
+
+def test_an_interruption_on_the_way_changes_nothing_that_comes_after():
+    def run_to(count, interrupted):
+        raised = []
+
+        def objective(config, trial):
+            for epochs in (2, 4, 6, 9):
+                trial.report((config["x"] - 0.3) ** 2 + 1 / epochs, epochs=epochs)
+                if interrupted and trial.number == 6 and epochs == 4 and not raised:
+                    raised.append(True)
+                    raise KeyboardInterrupt
+            return (config["x"] - 0.3) ** 2 + 1 / 9
+
+        study = st.Study(SPACE, st.LogEI(), seed=2, initial=4)
+        while study.log.counted < count:
+            study.minimize(objective, count)
+        return [trial.config for trial in study.history if trial.state is st.State.DONE]
+
+    assert run_to(9, True) == run_to(9, False)

@@ -85,3 +85,54 @@ def test_trials_at_the_target_come_first():
     seen = observe(history)
     assert list(seen.at_target) == [False, True, True]
     assert list(seen.order) == [2, 1, 0]
+
+
+SCALES = st.Space(
+    rate=st.Float(1e-4, 1e-1, log=True), width=st.Float(-2, 6), trees=st.Int(10, 20), grid=st.Float(0, 1, step=0.25),
+    rounds=st.Int(1, 64, log=True), kind=st.Choice("a", "b"), size=st.Choice(16, 32, 64), drop=st.Float(0, 1, when={"kind": "b"}),
+    epochs=st.Fidelity(1, 81, log=True),
+)
+CONFIG = {"rate": 3e-3, "width": 1.5, "trees": 14, "grid": 0.5, "rounds": 7, "kind": "a", "size": 32, "epochs": 27}
+SLOPES = {"rate": 40.0, "width": -2.0, "trees": 0.5, "grid": 3.0, "rounds": -0.25, "epochs": -0.125}
+
+
+def study_with_gradients(*gradients, **settings):
+    study = st.Study(SCALES, **settings)
+    for gradient in gradients:
+        study.add(CONFIG, 1.0, gradient=gradient)
+    return study
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_gradient_becomes_slopes_along_the_unit_cube(direction):
+    seen, sign = observe(study_with_gradients(SLOPES, direction=direction).log), -1.0 if direction == "maximize" else 1.0
+    known = {name: slope for name, slope in zip(SCALES, seen.slopes[0] * sign, strict=True) if np.isfinite(slope)}
+    log_range = {"rate": np.log(1e3), "rounds": np.log(64.5 / 0.5), "epochs": np.log(81.5 / 0.5)}
+    by_hand = {"width": -2.0 * 8, "trees": 0.5 * 11, "grid": 3.0 * 1.25} | {
+        name: SLOPES[name] * CONFIG[name] * wide for name, wide in log_range.items()
+    }
+    assert known == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_some_trials_have_slopes_and_some_have_none():
+    study = study_with_gradients({"rate": 1.0}, None, {"width": -3.0})
+    study.add(CONFIG, error="lost", gradient={"width": 1.0})
+    seen = observe(study.log)
+    assert seen.slopes.shape == seen.U.shape == (3, len(SCALES))
+    known = np.isfinite(seen.slopes)
+    assert known.sum(axis=1).tolist() == [1, 0, 1]
+    assert known[0, 0]
+    assert known[2, 1]
+    part = seen.only(np.array([2]))
+    np.testing.assert_array_equal(part.slopes, seen.slopes[[2]])
+    assert observe(st.Study(SCALES).log).slopes.shape == (0, len(SCALES))
+
+
+def test_a_slope_too_steep_for_a_float_counts_as_unknown():
+    assert np.isnan(observe(study_with_gradients({"width": 1e308}).log).slopes).all()
+
+
+def test_gradients_are_kept_when_a_study_is_written_and_read():
+    study = study_with_gradients(SLOPES, None)
+    again = st.Study.from_json(study.to_json())
+    np.testing.assert_array_equal(observe(again.log).slopes, observe(study.log).slopes)

@@ -72,6 +72,9 @@ def test_a_gradient_is_kept_by_name():
         ({"value": 1.0, "gradient": {"c": 1.0}}, "c"),
         ({"value": 1.0, "gradient": {"on": 1.0}}, "on"),
         ({"value": 1.0, "gradient": {"x": math.nan}}, "x"),
+        ({"value": 1.0, "gradient": {"x": [1.0, 2.0]}}, "one number for 'x'"),
+        ({"value": 1.0, "gradient": {"x": np.ones(3)}}, "one number for 'x'"),
+        ({"value": 1.0, "gradient": [1.0]}, "dict"),
     ],
 )
 def test_bad_input_is_refused_and_said(told, said):
@@ -82,3 +85,15 @@ def test_bad_input_is_refused_and_said(told, said):
 def test_an_error_is_a_failure_and_is_charged():
     trial = concluded(error="out of memory", cost=3.0)
     assert (trial.state, trial.error, trial.cost, trial.value) == (st.State.FAILED, "out of memory", 3.0, None)
+
+
+def test_a_choice_of_numbers_has_no_slope():
+    study = st.Study(st.Space(x=st.Float(0, 1), size=st.Choice(16, 32)))
+    with pytest.raises(st.OutcomeError, match=r"'size', which is a choice"):
+        study.add({"x": 0.5, "size": 32}, 1.0, gradient={"size": 0.1})
+    trial = study.ask()
+    with pytest.raises(st.OutcomeError, match=r"'size', which is a choice"):
+        study.tell(trial, 1.0, gradient={"size": 0.1})
+    assert study.tell(trial, 1.0, gradient={"x": 0.1}).gradient == {"x": 0.1}  # it had stayed open
+    study.minimize(lambda config: st.Outcome(1.0, gradient={"size": 1.0}), 2)
+    assert "which is a choice" in study.history[1].error

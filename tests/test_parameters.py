@@ -124,3 +124,30 @@ def test_whole_numbers_are_ints_and_real_ones_floats():
     assert type(st.Fidelity(1, 9).from_unit(0.4)) is int
     assert type(st.Fidelity(0, 1).from_unit(0.4)) is float
     assert type(st.Float(0, 9).from_unit(0.4)) is float
+
+
+@pytest.mark.parametrize(
+    ("parameter", "values"),
+    [
+        (st.Float(-3, 5), (-3.0, 0.1, 5.0)),
+        (st.Float(1e-5, 1e-1, log=True), (1e-5, 3e-3, 1e-1)),
+        (st.Float(0, 1, step=0.3), (0.0, 0.3, 0.9)),
+        (st.Int(2, 12), (2, 7, 12)),
+        (st.Int(0, 10, step=3), (0, 3, 9)),
+        (st.Int(1, 100, log=True), (1, 17, 100)),
+        (st.Fidelity(1, 81, log=True), (1, 27, 81)),
+        (st.Fidelity(0, 1), (0.0, 0.25, 1.0)),
+    ],
+)
+def test_the_stretch_is_the_slope_of_the_value_by_the_unit_coordinate(parameter, values):
+    """By differences of ``to_unit``: over a tiny step, or on a grid over all of it on the scale on which it is even."""
+    for value in values:
+        if parameter.levels is None:
+            step = 1e-6 * (abs(value) or 1.0)
+            low, high = max(value - step, parameter.low), min(value + step, parameter.high)
+            expected = (high - low) / np.subtract(*parameter.to_unit(np.array([high, low])))
+        else:
+            low, high = parameter.low, parameter.values(np.array(1.0))
+            width = np.log(high / low) * value if parameter.log else high - low
+            expected = width / np.subtract(*parameter.to_unit(np.array([high, low])))
+        assert parameter.stretch(value) == pytest.approx(expected, rel=1e-5)

@@ -13,11 +13,13 @@ from typing import Any
 
 from .acquisition.cost_aware import CEI, EIAlpha, EICool, EIpu
 from .acquisition.entropy import ES
+from .acquisition.fidelity_knowledge import CFKG
 from .acquisition.gittins import Gittins
 from .acquisition.improvement import EI, LCB, PI, LogEI
 from .acquisition.knowledge import KG
 from .acquisition.mes import MES
 from .acquisition.pes import PES
+from .acquisition.stochastic_knowledge import StochasticKG
 from .budget import Budget
 from .choice import Choice
 from .errors import (
@@ -37,8 +39,10 @@ from .optimize import maximize, minimize
 from .outcome import Outcome
 from .parameters import Fidelity, Float, Int
 from .result import Recommendation, Result
+from .search.boca import BOCA
 from .search.bore import BORE
 from .search.front import Front, FrontPoint
+from .search.hyperband import Hyperband
 from .search.sampling import Random, Sobol
 from .search.tpe import TPE
 from .space import Space
@@ -65,8 +69,8 @@ __all__ = [  # in the order of the data flow
     "Space", "Float", "Int", "Choice", "Fidelity",
     "Study", "minimize", "maximize", "Budget", "Outcome",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
-    "GP", "Random", "Sobol", "TPE", "BORE", "EI", "LogEI", "PI", "LCB",
-    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG", "MES", "ES", "PES",
+    "GP", "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
+    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG", "CFKG", "StochasticKG", "MES", "ES", "PES",
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",

@@ -39,6 +39,7 @@ class Encoding:
         self._offset, self._scale = offset, scale
         self._first = np.array(first)
         self.groups: NDArray[np.intp] = np.array(groups, dtype=np.intp)
+        self.fidelities: tuple[int, ...] = tuple(j for j, parameter in enumerate(space.values()) if parameter.fidelity)
 
     @property
     def width(self) -> int:

@@ -7,15 +7,15 @@ import inspect
 import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .errors import OutcomeError
 from .outcome import Outcome, conclude, read_cost, read_value
-from .parameters import plain
 from .space import Config, Space
+from .traces import BUDGET, HOPELESS
 from .trial import Trial
 
 Objective = Callable[..., Any]
@@ -23,7 +23,12 @@ Objective = Callable[..., Any]
 
 @dataclass
 class LiveTrial:
-    """The trial as its objective sees it while it runs (the objective's second argument)."""
+    """The trial as its objective sees it while it runs (the objective's second argument).
+
+    over      whether a cost exceeds the budget;   hopeless  why going on does not pay, given reports, or None
+    stopped   once it was told to stop: the kind of reason, and the reason in words
+    thought   seconds that went into ``hopeless``, which are not the objective's
+    """
 
     number: int
     config: Config
@@ -31,29 +36,63 @@ class LiveTrial:
     space: Space
     over: Callable[[float], bool]
     folder: Callable[[], Path]
+    hopeless: Callable[[Sequence[Mapping[str, Any]]], str | None] = lambda reports: None
     reports: list[dict[str, Any]] = field(default_factory=list)
+    stopped: dict[str, str] | None = None
+    thought: float = 0.0
     _spent: float = 0.0
+    _judged: dict[str, float] = field(default_factory=dict)  # the fidelity at which a model was asked last
 
     def report(self, value: float, cost: float | None = None, **fidelity: float) -> None:
-        """A result along the way: ``trial.report(0.31, epochs=5, cost=12.0)``; kept with the trial."""
+        """A result along the way: ``trial.report(0.31, epochs=5, cost=12.0)``, the cost being that of the trial so far.
+
+        Kept with the trial; where it names a fidelity, the model learns from it.
+        """
         number = read_value(value)
         if not math.isfinite(number):
             raise OutcomeError(f"trial {self.number}: a report must be a finite number, not {number!r}")
+        at: dict[str, Any] = {}
         for name, amount in fidelity.items():
             if name not in self.space.fidelities:
                 known = ", ".join(self.space.fidelities) or "none"
                 raise OutcomeError(f"trial {self.number}: {name!r} is not a fidelity of this space (it has: {known})")
-            self.space[name].check(amount, name)
+            amount = self.space[name].check(amount, name)
+            if amount > self.fidelity[name]:
+                asked = f"{name} = {self.fidelity[name]:g}"
+                raise OutcomeError(f"trial {self.number}: a report at {name} = {amount:g}, but the trial was asked at {asked}")
             if self.reports and amount < self.reports[-1]["fidelity"].get(name, amount):
                 raise OutcomeError(f"trial {self.number}: the report goes backwards, {name} = {amount:g} after a higher one")
+            at[name] = amount
         if cost is not None:
+            if read_cost(cost) < self._spent:
+                told = f"a cost of {cost:g} after {self._spent:g}"
+                raise OutcomeError(f"trial {self.number}: {told}; a report's cost is that of the whole trial so far")
             self._spent = read_cost(cost)
-        at = {name: plain(amount) for name, amount in fidelity.items()}
         self.reports.append({"value": number, "fidelity": at, "cost": None if cost is None else self._spent})
 
     def should_stop(self) -> bool:
-        """True once going on would exceed the budget; return the value reached so far."""
-        return self.over(self._spent)
+        """True once going on would exceed the budget, or no longer pays: then return the value reached so far.
+
+        The second is for a model to tell, from what was reported with its fidelity, and it is asked when the fidelity has doubled
+        since it was asked last. The trial is then one of the fidelity that it has reached.
+        """
+        if self.stopped is None and self.over(self._spent):
+            self.stopped = {"kind": BUDGET, "reason": "going on would exceed the budget"}
+        if self.stopped is None and self._doubled():
+            began = time.perf_counter()
+            reason = self.hopeless(self.reports)
+            self.thought += time.perf_counter() - began
+            if reason is not None:
+                self.stopped = {"kind": HOPELESS, "reason": reason}
+        return self.stopped is not None
+
+    def _doubled(self) -> bool:
+        """Whether the last report's fidelity is twice that at which a model was asked, and short of what was asked for."""
+        at = self.reports[-1]["fidelity"] if self.reports else {}
+        if not any(amount < self.fidelity[name] and amount >= 2 * self._judged.get(name, 0.0) for name, amount in at.items()):
+            return False
+        self._judged = at
+        return True
 
     @property
     def checkpoint_dir(self) -> Path:
@@ -73,6 +112,7 @@ class Evaluation:
     seconds: float
     error: str | None = None
     reports: tuple[dict[str, Any], ...] = ()
+    stopped: dict[str, str] | None = None
 
 
 def call(objective: Objective, config: Config, live: LiveTrial) -> Any:
@@ -92,21 +132,25 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
     """Call the objective on a copy of the config. Any exception, None, text or other non-number is a failed evaluation."""
     config = copy.deepcopy(trial.config)  # the objective may do with it what it likes
     began = time.perf_counter()
+
+    def finished(outcome: Outcome, error: str | None) -> Evaluation:
+        return Evaluation(outcome, time.perf_counter() - began - live.thought, error, tuple(live.reports), live.stopped)
+
     try:
         result = call(objective, config, live)
         outcome = result if isinstance(result, Outcome) else Outcome(read_value(result))
         if raise_errors:
-            require_finite(outcome, trial)
+            require_finite(outcome, trial, live.space)
     except Exception as error:  # whatever the user's code raises is this trial's failure, not the study's
         if raise_errors:
             raise
-        return Evaluation(Outcome(None), time.perf_counter() - began, describe(error), tuple(live.reports))
-    return Evaluation(outcome, time.perf_counter() - began, None, tuple(live.reports))
+        return finished(Outcome(None), describe(error))
+    return finished(outcome, None)
 
 
-def require_finite(outcome: Outcome, trial: Trial) -> None:
+def require_finite(outcome: Outcome, trial: Trial, space: Space) -> None:
     """For debugging: what would be recorded as a failure is raised."""
-    finished = conclude(trial, outcome, None, 0.0)
+    finished = conclude(trial, outcome, None, 0.0, space=space)
     if finished.error is not None:
         raise OutcomeError(f"trial {trial.number}: {finished.error}")
 

@@ -7,7 +7,7 @@ failed trials once: behind this line everything is minimised.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, overload
 
@@ -15,7 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .numerics import Array
+from .parameters import Numeric
 from .space import Space
+from .traces import Waypoint, gave_up, traced
 from .trial import State, Trial
 
 
@@ -111,10 +113,13 @@ class History(Sequence[Trial]):
 class Observations:
     """A history as arrays, values signed so that lower is better.
 
-    U        n x D      points of finished trials;   y  their values;   at_target  those that can be incumbent
+    U        n x D      points of finished trials;   y  their values;   at_target  those at the target fidelity
+    traces   how many of the n, the last ones, are not trials but what trials reported along the way, at lower fidelities
     failed   f x D      points of failed trials
     pending  m x D      points of trials still running
+    given_up g x D      points at which trials were asked that were stopped early, as they no longer promised anything
     sign     1, or -1 where the user maximizes: sign * y is in the user's units
+    slopes   n x D      d y / d u by the coordinates of the unit cube, NaN where no slope was told
     priced   c x D      points of finished and failed trials with a known cost;   gamma  the logarithms of those costs;
                         censored  where they are lower bounds;  measured  where they are seconds that nobody gave
     """
@@ -129,37 +134,76 @@ class Observations:
     gamma: Array
     censored: NDArray[np.bool_]
     measured: NDArray[np.bool_]
+    slopes: Array
+    given_up: Array
+    traces: int = 0
+
+    @property
+    def finished(self) -> int:
+        """How many rows of U are finished trials: the first ones, in order of number."""
+        return len(self.y) - self.traces
 
     @property
     def seen(self) -> Array:
         """Every point that need not be asked again."""
-        return np.vstack([self.U, self.failed, self.pending])
+        return np.vstack([self.U, self.failed, self.pending, self.given_up])
 
     @property
     def eligible(self) -> NDArray[np.intp]:
         """Finished trials that may be the best: those at the target fidelity, or all while there are none."""
-        return np.flatnonzero(self.at_target) if self.at_target.any() else np.arange(len(self.y))
+        at_target = self.at_target[: self.finished]
+        return np.flatnonzero(at_target) if at_target.any() else np.arange(self.finished)
 
     @property
     def order(self) -> NDArray[np.intp]:
         """Finished trials, those at the target first, best first."""
-        return np.lexsort((self.y, ~self.at_target))
+        return np.lexsort((self.y[: self.finished], ~self.at_target[: self.finished]))
+
+    def only(self, rows: NDArray[np.intp]) -> Observations:
+        """Some of the values, by rising row, and all the rest."""
+        traces = int((rows >= self.finished).sum())
+        at_target, slopes = self.at_target[rows], self.slopes[rows]
+        return replace(self, U=self.U[rows], y=self.y[rows], at_target=at_target, slopes=slopes, traces=traces)
+
+    def without_traces(self) -> Observations:
+        """Only what trials ended with: for what goes back from a row to its trial, or cannot tell fidelities apart."""
+        return self.only(np.arange(self.finished)) if self.traces else self
+
+    def with_traces(self, waypoints: Sequence[Waypoint], space: Space) -> Observations:
+        """With values that were reported along the way, and their costs where they are known."""
+        if not waypoints:
+            return self
+        U, paid = np.array([each.u for each in waypoints]), [each for each in waypoints if each.cost]
+        return replace(
+            self,
+            U=np.vstack([self.U, U]),
+            y=np.concatenate([self.y, self.sign * np.array([each.value for each in waypoints])]),
+            at_target=np.concatenate([self.at_target, on_target(U, space)]),
+            slopes=np.vstack([self.slopes, np.full(U.shape, np.nan)]),
+            traces=self.traces + len(U),
+            priced=np.vstack([self.priced, *(each.u for each in paid)]),
+            gamma=np.concatenate([self.gamma, np.log([each.cost or 1.0 for each in paid])]),
+            censored=np.concatenate([self.censored, np.zeros(len(paid), dtype=bool)]),
+            measured=np.concatenate([self.measured, np.zeros(len(paid), dtype=bool)]),
+        )
 
 
 def observe(history: History) -> Observations:
     """The history as arrays."""
-    U = np.array(history.points).reshape(len(history), len(history.space))
+    space = history.space
+    U = np.array(history.points).reshape(len(history), len(space))
     states = np.array([trial.state for trial in history], dtype="<U9")
     done, sign = states == State.DONE, -1.0 if history.maximize else 1.0
-    y = sign * np.array([trial.value for trial in history if trial.state is State.DONE], dtype=float)
+    finished = history.having(State.DONE)
+    y = sign * np.array([trial.value for trial in finished], dtype=float)
     U_done = U[done]
     priced = np.array([trial.state in (State.DONE, State.FAILED) and (trial.cost or 0.0) > 0.0 for trial in history], dtype=bool)
-    goal = history.space.at_target(U_done)
     paid = [trial for trial, known in zip(history, priced, strict=True) if known]
-    return Observations(
+    given_up = [space.encode({**trial.config, **trial.suggestion["asked"]}) for trial in finished if gave_up(trial)]
+    seen = Observations(
         U=U_done,
         y=y,
-        at_target=(np.abs(goal - U_done) < 1e-9).all(axis=1),
+        at_target=on_target(U_done, space),
         failed=U[states == State.FAILED],
         pending=U[states == State.RUNNING],
         sign=sign,
@@ -167,4 +211,22 @@ def observe(history: History) -> Observations:
         gamma=np.log([float(trial.cost or 0.0) for trial in paid]),
         censored=np.array([trial.censored for trial in paid], dtype=bool),
         measured=np.array([trial.cost == trial.seconds for trial in paid], dtype=bool),
+        slopes=sign * np.array([unit_slopes(trial, space) for trial in finished]).reshape(U_done.shape),
+        given_up=np.array(given_up).reshape(len(given_up), len(space)),
     )
+    return seen.with_traces(traced(history.trials, space) if space.fidelities else [], space)
+
+
+def on_target(U: Array, space: Space) -> NDArray[np.bool_]:
+    """Which points are at the target fidelity."""
+    return np.asarray((np.abs(space.at_target(U) - U) < 1e-9).all(axis=1))
+
+
+def unit_slopes(trial: Trial, space: Space) -> Array:
+    """A trial's gradient by the coordinates of the unit cube, in the user's sign; NaN where it has none."""
+    slopes = np.full(len(space), np.nan)
+    for column, (name, parameter) in enumerate(space.items()):
+        if trial.gradient and name in trial.gradient and isinstance(parameter, Numeric):
+            slope = trial.gradient[name] * parameter.stretch(trial.config[name])
+            slopes[column] = slope if np.isfinite(slope) else np.nan  # beyond the largest float: as good as unknown
+    return slopes

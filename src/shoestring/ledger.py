@@ -6,7 +6,7 @@ The one place where a study's state lives; everything else is computed from it.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .history import History
@@ -50,6 +50,7 @@ class Ledger:
 
     def close(self, trial: Trial) -> None:
         self.trials[trial.number] = trial
+        self._points[trial.number] = self.space.encode(trial.config)  # one that was stopped early has not got where it was asked
         self._clocks.pop(trial.number, None)
 
     def seconds_open(self, trial: Trial) -> float | None:
@@ -62,7 +63,7 @@ class Ledger:
         """Open trials that this process did not open: nobody is evaluating them."""
         return [trial for trial in self.trials if trial.state is State.RUNNING and trial.number not in self._clocks]
 
-    def give_back(self, trial: Trial, cost: float | None) -> None:
+    def give_back(self, trial: Trial, cost: float | None, reports: Sequence[Mapping[str, Any]] = ()) -> None:
         """Abandon an open trial and have its config asked first."""
-        self.close(trial.finish(State.ABANDONED, seconds=self.seconds_open(trial), cost=cost))
+        self.close(trial.finish(State.ABANDONED, seconds=self.seconds_open(trial), cost=cost, reports=tuple(reports)))
         self.queue.insert(0, (trial.config, trial.suggestion))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .budget import Budget
 from .errors import BudgetError, NothingFits, SpaceExhausted
@@ -39,7 +39,7 @@ def run(
     study.halted, study.budget = None, budget
     for trial in reversed(study.ledger.orphans()):  # left open by a process that is gone
         study.give_back(trial.number)
-    number = -1
+    running: LiveTrial | None = None
     try:
         with progress_for(progress) as shown:
             while not (verdict := reason_to_stop(study, budget)):
@@ -52,19 +52,19 @@ def run(
                 except NothingFits as end:
                     verdict = Verdict(True, str(end), kind="budget")
                     break
-                number = trial.number
+                running = live(study, trial, budget)
                 shown.update(study, budget)
-                trial = study.record(trial, evaluate(objective, trial, live(study, trial, budget), raise_errors=raise_errors))
+                trial = study.record(trial, evaluate(objective, trial, running, raise_errors=raise_errors))
                 study.seconds += time.perf_counter() - began
                 mind_the_unit(study, trial)
                 shown.update(study, budget)
                 for callback in callbacks:
                     callback(study, trial.detached())
     except BaseException as stopped:
-        again = number >= 0 and study.give_back(number)
+        again = running is not None and study.give_back(running.number, running.reports)
         if not isinstance(stopped, KeyboardInterrupt):
             raise
-        kept = f"; trial {number} will be asked again" if again else ""
+        kept = f"; trial {running.number} will be asked again" if running is not None and again else ""
         verdict = Verdict(True, f"interrupted{kept}", kind="interrupted")
     return Result(study, study.history, verdict, study.unit, study.optimizer_seconds, budget)
 
@@ -120,4 +120,8 @@ def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
     def folder() -> Path:
         return study.checkpoint_dir(trial.number)  # by the record: the objective may have changed its own copy of the config
 
-    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, over, folder)
+    def hopeless(reports: Sequence[Mapping[str, Any]]) -> str | None:
+        found = study.prospect(trial.number, reports)
+        return found.reason if found is not None and found.hopeless else None
+
+    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, over, folder, hopeless)

@@ -14,8 +14,9 @@ from decimal import Decimal
 from typing import Any
 
 from .errors import OutcomeError
-from .parameters import plain
-from .space import Config
+from .parameters import Numeric, plain
+from .space import Config, Space
+from .traces import cut_short, reached
 from .trial import State, Trial
 
 
@@ -43,11 +44,16 @@ def conclude(
     reports: Sequence[Mapping[str, Any]] = (),
     censored: bool = False,
     price: float = 1.0,
+    space: Space | None = None,
+    stopped: Mapping[str, str] | None = None,
 ) -> Trial:
     """The finished trial. Without a cost, what was last reported or else the seconds times their ``price``; without a value,
-    the folds' mean.
+    the folds' mean. With the ``space``, a slope by a choice of numbers is refused too.
+
+    A trial that was ``stopped`` short of the fidelity that was asked is one of the fidelity that it last reported, with the value
+    that it reported there.
     """
-    results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports), "censored": censored}
+    results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports) or trial.reports, "censored": censored}
     reported = next((report["cost"] for report in reversed(reports) if report["cost"] is not None), None)
     charged = seconds * price if seconds is not None else None
     measured = charged if reported is None else reported
@@ -55,13 +61,15 @@ def conclude(
     if told.folds is not None:
         results["folds"] = read_folds(told.folds)
     if told.gradient is not None:
-        results["gradient"] = read_gradient(told.gradient, trial.config)
+        results["gradient"] = read_gradient(told.gradient, trial.config, space)
     if error is not None:
         return trial.finish(State.FAILED, error=str(error), **results)
     if told.value is None and told.folds is None:
         raise OutcomeError(f"trial {trial.number}: give a value, folds= or error=")
     value = mean(results["folds"]) if told.value is None else read_value(told.value)
     if math.isfinite(value):
+        if stopped is not None and (fidelity := reached(trial, reports)) is not None:
+            trial, value = cut_short(trial, fidelity, stopped), float(reports[-1]["value"])
         return trial.finish(State.DONE, value=value, **results)
     return trial.finish(State.FAILED, error=f"the value was {value!r}", **results)
 
@@ -107,7 +115,7 @@ def read_folds(folds: Sequence[float]) -> tuple[float, ...]:
     return values
 
 
-def read_gradient(gradient: Mapping[str, float], config: Config) -> dict[str, float]:
+def read_gradient(gradient: Mapping[str, float], config: Config, space: Space | None = None) -> dict[str, float]:
     if not isinstance(gradient, Mapping):
         raise OutcomeError(f"gradient= must be a dict from parameter names to slopes, not {gradient!r}")
     slopes: dict[str, float] = {}
@@ -116,7 +124,12 @@ def read_gradient(gradient: Mapping[str, float], config: Config) -> dict[str, fl
             raise OutcomeError(f"gradient= names {name!r}, which is not in this trial's config ({', '.join(config)})")
         if isinstance(config[name], bool) or not isinstance(config[name], int | float):
             raise OutcomeError(f"gradient= names {name!r}, which is not a number")
-        slopes[name] = read_value(slope)
+        if space is not None and not isinstance(space[name], Numeric):
+            raise OutcomeError(f"gradient= names {name!r}, which is a choice: there is no slope between its options")
+        try:
+            slopes[name] = read_value(slope)
+        except OutcomeError:
+            raise OutcomeError(f"gradient= must have one number for {name!r}, not {slope!r}") from None
         if not math.isfinite(slopes[name]):
             raise OutcomeError(f"gradient= has {slopes[name]!r} for {name!r}; leave it out where it is not known")
     return slopes

@@ -114,6 +114,11 @@ class Numeric:
         low, high = self._ends()
         return np.clip((self._scaled(np.asarray(value, dtype=float)) - low) / (high - low), 0.0, 1.0)
 
+    def stretch(self, value: float) -> float:
+        """d value / d u at a value: what a slope by the value is multiplied with to be one by the unit coordinate."""
+        low, high = self._ends()
+        return value * (high - low) if self.log else high - low
+
     def values(self, u: Array) -> Array:
         """The valid values nearest to unit coordinates, as floats (elementwise)."""
         low, high = self._ends()

@@ -33,6 +33,7 @@ from .search.batch import suggest_many
 from .search.choose import choose_cost_model, choose_method
 from .search.fitting import keep_to_budget
 from .search.front import Front, pareto_front
+from .search.giving_up import Prospect, prospect
 from .search.method import Situation
 from .search.recommend import recommend
 from .space import Space
@@ -221,7 +222,7 @@ class Study:
             error, censored = results.pop("error", None), results.pop("censored", False)
             told = replace(value if isinstance(value, Outcome) else Outcome(value), **results)
             draft = self.ledger.draft(self.space.check(config), {"by": "you", "why": "added"})
-            finished = conclude(draft, told, error, None, censored=censored)
+            finished = conclude(draft, told, error, None, censored=censored, space=self.space)
             self.ledger.write(finished)
             return finished.detached()
 
@@ -308,8 +309,9 @@ class Study:
         seconds: float | None,
         reports: Sequence[Any] = (),
         censored: bool = False,
+        stopped: Mapping[str, str] | None = None,
     ) -> Trial:
-        finished = conclude(trial, told, error, seconds, reports, censored, self.price_of_a_second)
+        finished = conclude(trial, told, error, seconds, reports, censored, self.price_of_a_second, self.space, stopped)
         if trial.state in (State.DONE, State.FAILED):
             same = (trial.state, trial.value, trial.error) == (finished.state, finished.value, finished.error)
             if same and (told.cost is None or trial.cost == finished.cost):
@@ -323,12 +325,20 @@ class Study:
         with self._lock:
             opened = self.ledger.trials[trial.number]
             try:
-                return self._close(opened, seen.outcome, seen.error, seen.seconds, seen.reports)
+                return self._close(opened, seen.outcome, seen.error, seen.seconds, seen.reports, stopped=seen.stopped)
             except OutcomeError as error:
                 cost = seen.outcome.cost if is_cost(seen.outcome.cost) else None
                 return self._close(opened, Outcome(None, cost), str(error), seen.seconds, seen.reports)
 
-    def give_back(self, number: int) -> bool:
+    def prospect(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> Prospect | None:
+        """Whether a running trial with such reports may still become the answer; None where no model can tell."""
+        with self._lock:
+            began = time.perf_counter()
+            found = prospect(self._situation(self.log), self._find(trial), reports)
+            self.optimizer_seconds += time.perf_counter() - began
+            return found
+
+    def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = ()) -> bool:
         """Abandon a trial that was interrupted, charge it, and have its config asked first; False if it has finished."""
         with self._lock:
             trial = self.ledger.trials[number]
@@ -336,7 +346,7 @@ class Study:
                 return False
             seconds = self.ledger.seconds_open(trial)
             priced = seconds is not None and (self.unit == "s" or self.per_hour is not None)
-            self.ledger.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None)
+            self.ledger.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None, reports)
             return True
 
     def _set_direction(self, direction: Literal["minimize", "maximize"]) -> None:

@@ -8,7 +8,7 @@ import shoestring
 ROOT = Path(shoestring.__file__).parent
 LAYERS = [
     ["numerics", "errors", "wording"],
-    ["parameters", "choice", "space", "trial", "outcome", "budget"],
+    ["parameters", "choice", "space", "trial", "traces", "outcome", "budget"],
     ["history", "outputs", "encoding"],
     ["surrogate"],
     ["acquisition"],

@@ -129,7 +129,7 @@ def test_every_kind_of_budget(budget):
 
 
 @pytest.mark.parametrize(
-    "method", ["auto", st.Random(), st.Sobol(), st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Hyperband()], ids=repr
+    "method", ["auto", st.Random(), st.Sobol(), st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Hyperband(), st.BOCA()], ids=repr
 )
 def test_every_method(method):
     result = st.minimize(train, make_space(), 9, method=method, seed=3, initial=6)

@@ -4,7 +4,9 @@ import shoestring as st
 from shoestring.search.bayes import Bayes
 from shoestring.search.choose import choose_method
 
-METHODS = ["auto", st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Random(), st.Sobol(), st.TPE(), st.BORE(), st.Hyperband()]
+METHODS = [
+    "auto", st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Random(), st.Sobol(), st.TPE(), st.BORE(), st.Hyperband(), st.BOCA(),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)

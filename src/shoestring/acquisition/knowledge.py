@@ -24,7 +24,7 @@ from ..surrogate.cross import Cross
 from .ascent import ascend
 from .averaging import average
 from .candidate import Candidates, slopes_of_lines
-from .candidates import SAME, known
+from .candidates import SAME, known, quasi_random
 from .envelope import log_expected_drop, log_expected_drop_with_gradient
 from .improvement import Surface, negative_lower_bound, surface
 from .maximize import Chosen, Effort, Seeker, climb
@@ -33,10 +33,12 @@ from .scenarios import averaged_surface
 TRIED = 24  # best tried points in P
 MINIMA = 8  # minima of the posterior mean in P
 IMAGINED = (-1.8, -0.8, 0.8, 1.8)  # outcomes, in deviations, after which the mean is minimised again
-MANY = tuple(np.linspace(-2.7, 2.7, 18))  # the same for an accurate value
+MANY = tuple(np.linspace(-4.4, 4.4, 61))  # the same for an accurate value: kinks farther out are not worth a per cent
+SPREAD, PARTS = 4096, 16  # for an accurate value: descents also start from the best of each part of this many points
 PROMISING = 4  # candidates at which they are imagined
 ROUGH, FINE, ACCURATE = 33, 65, 257  # nodes while searching, at the end, and for an accurate value
 STEPS = 20  # of a descent of the future mean
+LONG = 40  # the same for an accurate value
 EFFORT = Effort(spread=192, near=96, starts=6, rounds=2)
 
 
@@ -127,14 +129,29 @@ def minima(belief: Belief, seeker: Seeker) -> Array:
 
 
 def knowledge_gradient(belief: Belief, seeker: Seeker, U: Array) -> Array:
-    """log KG at points, accurate to about a per cent: each with minimisers of its own."""
+    """log KG at points, accurate to about a per cent: each with minimisers of its own.
+
+    These are sought from everywhere: after a bad outcome where the mean was lowest, it is lowest in another valley, which need
+    not be near anything that was tried. Of two thirds of the outcomes the minimisers are found from those of the others.
+    """
+    space = belief.encoding.space
     rough = LookAhead.over(belief, minima(belief, seeker))
-    refined = (rough.further(imagined_minimisers(rough, u[None, :], MANY)) for u in U)
-    return np.array([ahead.surface(ACCURATE)(u[None, :], False)[0][0] for u, ahead in zip(U, refined, strict=True)])
+    spread = space.snap(space.at_target(quasi_random(SPREAD, len(space), seeker.rng)))
+    parts = [LookAhead.over(belief, spread[part::PARTS]) for part in range(PARTS)]
+    values = []
+    for u in U[:, None, :]:
+        ahead = rough.further(np.vstack([imagined_minimisers(part, u, MANY[::3], LONG) for part in parts]))
+        ahead = ahead.further(imagined_minimisers(ahead, u, MANY, LONG))
+        values.append(ahead.surface(ACCURATE)(u, False)[0][0])
+    return np.array(values)
 
 
-def imagined_minimisers(ahead: LookAhead, candidates: Array, outcomes: tuple[float, ...] = IMAGINED) -> Array:
-    """Where the mean would be lowest after imagined outcomes at the candidates, by gradient descent from the best of P."""
+def imagined_minimisers(
+    ahead: LookAhead, candidates: Array, outcomes: tuple[float, ...] = IMAGINED, steps: int = STEPS
+) -> Array:
+    """Where the mean would be lowest after imagined outcomes at the candidates, by gradient descent from the best of P, and
+    after good outcomes from the candidate itself.
+    """
     belief, encoding = ahead.belief, ahead.belief.encoding
     numbers = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
     if not numbers.any():
@@ -147,6 +164,9 @@ def imagined_minimisers(ahead: LookAhead, candidates: Array, outcomes: tuple[flo
     starts = np.vstack([ahead.points, answers[:1]])[np.minimum(lowest, len(ahead.points))]
     own = lowest == len(ahead.points)
     starts[own] = answers[owner[own]]
+    beside = np.flatnonzero((outcome < 0.0) & ~own)
+    starts = np.vstack([starts, answers[owner[beside]]])
+    whose = np.concatenate([np.arange(len(owner)), beside])
     imagined = Cross.between(belief.objective, at.Z)
     pull, count = outcome / np.sqrt(observed[owner]), len(owner)
 
@@ -160,8 +180,8 @@ def imagined_minimisers(ahead: LookAhead, candidates: Array, outcomes: tuple[flo
         slope = encoding.pull_back(points, d_mean + imagined.pull_back(X, weights))
         return -(mean + moved), np.column_stack([-slope, np.zeros(len(points))])
 
-    marked = np.column_stack([starts, np.arange(count) / count])  # a last coordinate that stays says whose outcome it is
-    ends, _ = ascend(falling, marked, np.append(numbers, False), steps=STEPS, tolerance=1e-6)
+    marked = np.column_stack([starts, whose / count])  # a last coordinate that stays says whose outcome it is
+    ends, _ = ascend(falling, marked, np.append(numbers, False), steps=steps, tolerance=1e-6)
     return encoding.space.snap(ends[:, :-1])
 
 

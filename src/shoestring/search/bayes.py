@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,20 +35,21 @@ class Bayes:
         seen, name = situation.seen, type(self.acquisition).__name__
         if situation.spending is None and getattr(self.acquisition, "needs_budget", False):
             raise MethodError(NO_BUDGET)  # now, not after the start has been paid for
-        begun = start(situation, name, self._thrifty)
+        free = getattr(self.acquisition, "free_fidelities", False) and bool(situation.space.fidelities)
+        begun = start(situation, name, self._thrifty, free)
         if begun is not None:
             return begun
         belief = believe(situation, costs=self._thrifty or situation.cost_limited)
-        seeker = seeker_for(situation)
+        seeker = replace(seeker_for(situation), fidelities=free)
         chosen = choose(self.acquisition, belief, seeker)
         u = within_budget(chosen.u, surface_of(self.acquisition, belief, seeker.rng), belief, seeker, situation)
         return Suggestion(
             situation.space.decode(u),
             by=name,
-            why=f"highest {name} under a model of {len(seen.y)} trials",
+            why=f"highest {name} under a model of {seen.finished} trials",
             **expectations(u, belief, situation),
             model=belief.knowledge(len(seen.y)) | carried(belief) | dict(chosen.remember),
-            front=short_front(belief, seeker, u) if belief.cost is not None else None,
+            front=short_front(belief, seeker, u) if belief.cost is not None and not free else None,
         )
 
     @property
@@ -99,8 +100,10 @@ def within_budget(u: Array, surface: Surface, belief: Belief, seeker: Seeker, si
 
 def expectations(u: Array, belief: Belief, situation: Situation) -> dict[str, Any]:
     """What the model expects of a point, in the user's units."""
-    z = situation.encoding.features(u[None, :])
-    expected = {"predicted": situation.seen.sign * float(belief.output.inverse(belief.moments(z)[0])[0]), "gain": belief.gain(z)}
+    z, answer = (situation.encoding.features(point) for point in (u[None, :], situation.space.at_target(u[None, :])))
+    expected = {
+        "predicted": situation.seen.sign * float(belief.output.inverse(belief.moments(z)[0])[0]), "gain": belief.gain(answer),
+    }
     if belief.cost is not None:
         expected["cost"] = float(np.exp(expected_log_cost(belief.cost, u[None, :])[0]))
     return expected

@@ -51,7 +51,7 @@ class Front:
 
 def pareto_front(situation: Situation) -> Front:
     """The front at the present step. Raises StudyError while values or costs are not known."""
-    if not len(situation.seen.y):
+    if not situation.seen.finished:
         raise StudyError("there is no front yet: tell the study a first result")
     belief = believe(situation, costs=True)
     if belief.cost is None:

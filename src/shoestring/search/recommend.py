@@ -25,7 +25,7 @@ LIKELY = float(np.log(0.5))
 
 @dataclass(frozen=True)
 class Pick:
-    """A point at the target fidelity, its predicted value in the user's units, and the finished trial (in order) that was there."""
+    """A point at the target fidelity, its predicted value in the user's units, and the finished trial (in order) there."""
 
     u: Array
     value: float
@@ -38,7 +38,7 @@ def recommend(situation: Situation, tried: bool = False) -> Pick | None:
     ``tried`` looks at trials of the target fidelity, and at all while there are none.
     """
     seen = situation.seen
-    if not len(seen.y):
+    if not seen.finished:
         return None
     belief = believe(situation, costs=False)
     falling = negative_mean(belief)
@@ -46,7 +46,7 @@ def recommend(situation: Situation, tried: bool = False) -> Pick | None:
         row = int(seen.eligible[np.argmax(falling(seen.U[seen.eligible], False)[0])])
         return Pick(seen.U[row], in_users_units(belief, falling, seen.U[row], seen.sign), row)
     u = lowest_mean(belief, falling, seeker_for(situation))
-    same = np.flatnonzero((np.abs(seen.U - u) < SAME).all(axis=1))
+    same = np.flatnonzero((np.abs(seen.U[: seen.finished] - u) < SAME).all(axis=1))
     return Pick(u, in_users_units(belief, falling, u, seen.sign), int(same[np.argmin(seen.y[same])]) if len(same) else None)
 
 

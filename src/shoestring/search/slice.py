@@ -104,7 +104,7 @@ def look_along(
     space, encoding, seen = situation.space, situation.encoding, situation.seen
     acquisitions = read_acquisitions(method)
     numbers = read_numbers(space, along)
-    if not len(seen.y):
+    if not seen.finished:
         return None
     belief = believe(situation, costs=any(getattr(each, "uses_cost", False) for each in acquisitions.values()))
     best = lowest_mean(belief, negative_mean(belief), seeker_for(situation))
@@ -139,9 +139,10 @@ def look_along(
         inside = (elsewhere < SAME).all(axis=1)
         return Shadows(parameter.values(points[active, column]), values[active] if len(values) else values, inside[active])
 
+    done = seen.without_traces()
     return Slice(
         along, parameter, parameter.values(units), held, view(belief), view(after(belief, z, modelled)), config, outcome, curves,
-        shadows(seen.U, seen.sign * seen.y), shadows(seen.failed, np.empty(0)), shadows(seen.pending, np.empty(0)),
+        shadows(done.U, seen.sign * done.y), shadows(seen.failed, np.empty(0)), shadows(seen.pending, np.empty(0)),
     )
 
 

@@ -14,17 +14,21 @@ from .method import Situation
 
 CHEAP_SHARE = 0.4  # of the space
 CANDIDATES = 500
+PULL = 3.0  # a fidelity's share of the way to its target in the start is a uniform number to this power
 
 
-def start(situation: Situation, by: str, thrifty: bool = False) -> Suggestion | None:
-    """A trial of the space-filling start; None once that is over and a value is known."""
-    started = len(situation.seen.y) + len(situation.seen.pending)
+def start(situation: Situation, by: str, thrifty: bool = False, fidelities: bool = False) -> Suggestion | None:
+    """A trial of the space-filling start; None once that is over and a value is known.
+
+    With ``fidelities`` it is a cheap one: most of its trials at low fidelities.
+    """
+    started = situation.seen.finished + len(situation.seen.pending)
     why = f"space-filling start, {started + 1} of {situation.initial}"
     if started >= situation.initial:
-        if len(situation.seen.y):
+        if situation.seen.finished:
             return None
         why, started = "nothing has succeeded yet", situation.initial - 1
-    u, remark = start_point(situation, started, thrifty)
+    u, remark = low_fidelity_point(situation) if fidelities else start_point(situation, started, thrifty)
     return Suggestion(situation.space.decode(u), by=by, why=why + remark)
 
 
@@ -35,6 +39,22 @@ def space_filling(situation: Situation) -> Array:
     if known(u, situation.seen.seen)[0]:
         return unseen(space, situation.seen.seen, situation.rng)
     return np.asarray(u[0])
+
+
+def low_fidelity_point(situation: Situation) -> tuple[Array, str]:
+    """A point of the study's Sobol sequence with its fidelities pulled down, so that the start costs a few target evaluations
+    or less, and still tells how fidelities differ.
+    """
+    space = situation.space
+    u = sobol_point(situation.seed, situation.number, len(space))[None, :]
+    for j, parameter in enumerate(space.values()):
+        if parameter.fidelity:
+            goal = float(parameter.to_unit(space.target[space.names[j]]))
+            u[:, j] = goal * u[:, j] ** PULL
+    u = space.snap(u)
+    if known(u, situation.seen.seen)[0]:
+        return unseen(space, situation.seen.seen, situation.rng), ""
+    return np.asarray(u[0]), ", at a low fidelity"
 
 
 def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Array, str]:

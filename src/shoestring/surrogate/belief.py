@@ -50,13 +50,13 @@ class Spending:
 class Belief:
     """The objective's posterior (pending trials included), the value to beat, and where evaluations fail.
 
-    incumbent   the lowest posterior mean at an evaluated point of the target fidelity, in the model's units
+    incumbent   the lowest posterior mean at an evaluated config and the target fidelity, in the model's units
     fit         the objective's fit before pending trials were added
     viability   where evaluations fail, None while nothing has failed
     cost        what evaluations cost, None when it is not wanted or nothing is known
     spending    the budget and what is gone of it, None without a budget
     remembered  what the last suggestion left behind
-    tried       the evaluated points of the target fidelity
+    tried       the evaluated configs, at the target fidelity
     settled     the objective without what is only supposed of pending trials;  waiting  the features of those
     alternatives  where hyperparameters are integrated out: a belief for each set of them, with a value to beat of its own.
                 The objective and the fit are then those of the most probable hyperparameters, and the incumbent is that of
@@ -141,10 +141,12 @@ def form_belief(
     foreseen = failed[:0] if viability is None else failed[viability.foreseen()]
     pending = encoding.features(seen.pending)
     typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
+    tried = encoding.space.at_target(seen.U) if encoding.space.fidelities else seen.U
+    answers = encoding.features(tried)
 
     def under(fit: Fit) -> Belief:
         """What is believed under one set of hyperparameters."""
-        objective, incumbent = fit.posterior, float(fit.posterior.mean_at(Z[seen.eligible]).min())
+        objective, incumbent = fit.posterior, float(fit.posterior.mean_at(answers).min())
         if len(foreseen):
             objective = objective.condition(foreseen, np.maximum(objective.mean_at(foreseen), AVERAGE))
         settled = objective
@@ -152,16 +154,17 @@ def form_belief(
             objective = with_pending(objective, pending)
         return Belief(
             encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
-            seen.U[seen.eligible], (), settled, pending,
+            tried, (), settled, pending,
         )
 
     belief = under(fit)
     if model.inference == "map":
         return belief
     sets = np.array(last["sets"], dtype=float) if last.get("sets") and last.get("output") == output.kind else None
-    drawn = sampled_fits(model, fit, encoding.groups, np.random.default_rng(0) if rng is None else rng, sets)
+    rng = np.random.default_rng(0) if rng is None else rng
+    drawn = sampled_fits(model, fit, encoding.groups, rng, sets, encoding.fidelities)
     belief = replace(belief, alternatives=tuple(under(each) for each in drawn))
-    return replace(belief, incumbent=float(belief.fitted_mean(Z[seen.eligible]).min()))
+    return replace(belief, incumbent=float(belief.fitted_mean(answers).min()))
 
 
 def believed_cost(
@@ -202,7 +205,8 @@ def fit_output(
 
     def fitted(name: str, rows: NDArray[np.intp]) -> tuple[Output, Fit]:
         output = Output.of(y[rows], name)
-        return output, model.fit(Z[rows], output.forward(y[rows]), encoding.groups, start=start, cold=due)
+        targets, far = output.forward(y[rows]), encoding.fidelities
+        return output, model.fit(Z[rows], targets, encoding.groups, start=start, cold=due, far=far)
 
     everything = np.arange(len(y))
     if len(kinds) == 1:

@@ -72,14 +72,17 @@ class GP:
 
     @single_threaded
     def fit(
-        self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None, cold: bool | None = None
+        self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None,
+        cold: bool | None = None, far: tuple[int, ...] = (),
     ) -> Fit:
         """The most probable hyperparameters for features Z and standardised targets y, and the posterior under them.
+
+        ``groups`` says which parameter a column belongs to, ``far`` which parameters are fidelities.
 
         Starts from ``start`` when given, and from the prior's centre when not, or when ``cold`` asks for it too; the
         better end wins. Never raises on numerical trouble: falls back to ``start``, then to the prior, and says so.
         """
-        layout = Layout(np.arange(Z.shape[1]) if groups is None else groups, self.warp)
+        layout = Layout(np.arange(Z.shape[1]) if groups is None else groups, self.warp, far)
         evidence = Evidence(Z, y, layout, self.kernel)
         if start is not None and (len(start) != layout.size or not np.isfinite(start).all()):
             start = None

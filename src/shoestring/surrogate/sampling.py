@@ -42,14 +42,15 @@ DIGITS = 4  # of a stored hyperparameter, a logarithm
 
 
 def sampled_fits(
-    model: GP, fit: Fit, groups: NDArray[np.intp], rng: np.random.Generator, last: Array | None = None
+    model: GP, fit: Fit, groups: NDArray[np.intp], rng: np.random.Generator, last: Array | None = None,
+    far: tuple[int, ...] = (),
 ) -> tuple[Fit, ...]:
     """One fit for each set of hyperparameters, for the data of the MAP ``fit``; ``last`` are the sets of the last time.
 
     Large data are represented by a sample where hyperparameters are drawn, and not where they are used. Never raises on
     numerical trouble: falls back to the MAP fit alone, and says so.
     """
-    layout, Z, y = Layout(groups, model.warp), fit.posterior.Z, fit.posterior.y
+    layout, Z, y = Layout(groups, model.warp, far), fit.posterior.Z, fit.posterior.y
     rows = sample_by_rank(y, SAMPLE)
     evidence = Evidence(Z[rows], y[rows], layout, model.kernel)
     if last is not None and (last.ndim != 2 or last.shape[1] != layout.size or not np.isfinite(last).all()):

@@ -167,7 +167,7 @@ def best_part(seen: Observations, top: float) -> Observations:
         kept.append(order[: max(math.ceil(top * len(group)), FEWEST)])
     rows = np.sort(np.concatenate(kept))
     nothing: Array = seen.pending[:0]
-    return replace(seen, U=seen.U[rows], y=seen.y[rows], at_target=seen.at_target[rows], pending=nothing)
+    return replace(seen.only(rows), pending=nothing)
 
 
 def check_number(rule: str, what: str, value: float | None, low: float, high: float, *, optional: bool = False) -> None:

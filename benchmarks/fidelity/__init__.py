@@ -1,0 +1,1 @@
+"""Search over fidelities: what cheap evaluations save. See ``__main__``."""

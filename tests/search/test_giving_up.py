@@ -1,0 +1,257 @@
+"""Stopping a trial early: when it no longer pays, what is then recorded, and that nobody is stopped who does not ask."""
+
+import dataclasses
+import time
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.history import observe
+from shoestring.search import giving_up
+from shoestring.search.giving_up import ENOUGH, prospect
+from tests.problems import branin
+
+SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 48, log=True))
+
+
+def loss(x, epochs):
+    return (x - 0.3) ** 2 + 0.5 / epochs
+
+
+def learned(count=12, direction="minimize", method=None):
+    """A study that has seen some trials at the target and at lower fidelities, the last of them chosen by a model."""
+    sign = 1 if direction == "minimize" else -1
+    study = st.Study(SPACE, method or st.LogEI(), seed=1, initial=4, direction=direction)
+    for i in range(count):
+        config = {"x": (0.37 + 0.61803 * i) % 1.0, "epochs": 48 if i % 2 else 12}
+        study.add(config, sign * loss(**config), cost=config["epochs"])
+    trial = study.ask()
+    study.tell(trial, sign * loss(**trial.config), cost=trial.config["epochs"])
+    return study
+
+
+def reports_of(x, last, sign=1):
+    return [
+        {"value": sign * loss(x, epochs), "fidelity": {"epochs": epochs}, "cost": float(epochs)} for epochs in range(1, last + 1)
+    ]
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_a_bad_configuration_is_hopeless_and_a_good_one_is_not(direction):
+    study, sign = learned(direction=direction), 1 if direction == "minimize" else -1
+    study.enqueue({"x": 0.95})
+    bad = study.ask()
+    found = study.prospect(bad, reports_of(0.95, 16, sign))
+    assert found.hopeless
+    assert found.chance < ENOUGH
+    assert "below 0.025" in found.reason
+    study.enqueue({"x": 0.31})
+    good = study.ask()
+    found = study.prospect(good, reports_of(0.31, 16, sign))
+    assert not found.hopeless
+    assert "not below" in found.reason
+
+
+def test_the_chance_is_that_of_draws_from_the_posterior():
+    """Refitted by hand with the reports as trials of their own, and counted over draws of the value at the target."""
+    study = learned()
+    study.enqueue({"x": 0.31})
+    trial = study.ask()
+    reports = reports_of(0.31, 14)[-4:]
+    found = study.prospect(trial, reports)
+    situation = study._situation(study.log)
+    by_hand = st.Study.from_json(study.to_json(), method=st.LogEI())
+    by_hand.give_back(trial.number)
+    for each in reports:
+        by_hand.add({"x": 0.31} | each["fidelity"], each["value"])
+    seen = observe(by_hand.log)
+    known = {**situation.known, "trials": len(seen.y)}
+    belief = giving_up.believe(dataclasses.replace(situation, seen=seen, known=known), costs=False)
+    tried = SPACE.at_target(seen.U[:13])
+    best = belief.objective.mean_at(belief.encoding.features(tried)).min()
+    at = belief.encoding.features(SPACE.encode({"x": 0.31, "epochs": 48})[None, :])
+    draws = belief.objective.sample(at, 40_000, np.random.default_rng(0))
+    assert 0.05 < found.chance < 0.95
+    assert found.chance == pytest.approx(float((draws < best).mean()), abs=0.01)
+
+
+def test_without_a_model_data_at_the_target_or_a_place_nobody_can_tell():
+    study = learned()
+    study.enqueue({"x": 0.95})
+    trial = study.ask()
+    situation, reports = study._situation(study.log), reports_of(0.95, 16)
+    assert prospect(situation, trial, reports) is not None
+    assert prospect(dataclasses.replace(situation, known=None), trial, reports) is None
+    assert prospect(situation, trial, []) is None
+    assert prospect(situation, trial, [{"value": 0.9, "fidelity": {}, "cost": None}]) is None
+    low = dataclasses.replace(situation.seen, at_target=np.zeros(len(situation.seen.y), bool))
+    assert prospect(dataclasses.replace(situation, seen=low), trial, reports) is None
+    assert prospect(situation, trial, reports_of(0.95, 11)) is None  # nobody was seen that early
+    few = situation.seen.only(np.arange(9))  # of these five were asked at 12 epochs
+    assert prospect(dataclasses.replace(situation, seen=few), trial, reports) is not None
+    fewer = situation.seen.only(np.arange(8))
+    assert prospect(dataclasses.replace(situation, seen=fewer), trial, reports) is None
+
+
+def eager(asked):
+    """An objective that reports every epoch and goes on until it is told to stop."""
+
+    def objective(config, trial):
+        for epochs in range(1, config["epochs"] + 1):
+            trial.report(loss(config["x"], epochs), epochs=epochs, cost=float(epochs))
+            asked.append((trial.number, epochs))
+            if trial.should_stop():
+                return loss(config["x"], epochs)
+        return loss(config["x"], config["epochs"])
+
+    return objective
+
+
+def stopped_study(**options):
+    study, asked = learned(**options), []
+    study.enqueue({"x": 0.95})
+    study.minimize(eager(asked), 14)
+    return study, asked
+
+
+def test_a_trial_that_was_stopped_is_one_of_the_fidelity_that_it_reached():
+    study, asked = stopped_study()
+    trial = study.history[13]
+    reached = asked[-1][1]
+    assert reached == 16  # the first doubling at which there is something to compare with
+    assert trial.state is st.State.DONE
+    assert trial.config == {"x": 0.95, "epochs": reached}
+    assert trial.fidelity == {"epochs": reached}
+    assert trial.value == pytest.approx(loss(0.95, reached))
+    assert trial.cost == reached
+    assert len(trial.reports) == reached
+    assert trial.suggestion["asked"] == {"epochs": 48}
+    assert trial.suggestion["stopped"]["kind"] == "hopeless"
+    assert "chance" in trial.suggestion["stopped"]["reason"]
+    assert study.best.number != 13
+    seen = observe(study.log)
+    assert SPACE.decode(seen.U[seen.finished - 1]) == pytest.approx(trial.config)
+    np.testing.assert_allclose(seen.given_up, SPACE.encode({"x": 0.95, "epochs": 48})[None, :])
+    assert (np.abs(seen.seen - seen.given_up) < 1e-12).all(axis=1).any()  # it need not be asked again
+
+
+def test_it_is_the_same_after_writing_and_reading():
+    study, _ = stopped_study()
+    again = st.Study.from_json(study.to_json(), method=st.LogEI())
+    assert again.history[13] == study.history[13]
+    for one, other in zip(dataclasses.astuple(observe(again.log)), dataclasses.astuple(observe(study.log)), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert again.ask().config == study.ask().config
+
+
+def test_a_value_that_was_not_reported_does_not_pass_for_one_of_the_target():
+    def objective(config, trial):
+        for epochs in range(1, 49):
+            trial.report(loss(config["x"], epochs), epochs=epochs)
+            if trial.should_stop():
+                break
+        return -5.0
+
+    study = learned()
+    study.enqueue({"x": 0.95})
+    study.minimize(objective, 14)
+    trial = study.history[13]
+    assert trial.config["epochs"] < 48
+    assert trial.value == trial.reports[-1]["value"]
+
+
+def test_who_does_not_ask_or_has_no_model_is_not_stopped():
+    def objective(config, trial):
+        for epochs in range(1, 49):
+            trial.report(loss(config["x"], epochs), epochs=epochs, cost=float(epochs))
+        return loss(config["x"], 48)
+
+    study = learned()
+    study.enqueue({"x": 0.95})
+    study.minimize(objective, 14)
+    assert study.history[13].config["epochs"] == 48
+    study = learned(method=st.Random())
+    study.enqueue({"x": 0.95})
+    study.minimize(eager([]), 14)
+    assert study.history[13].config["epochs"] == 48
+    assert "stopped" not in study.history[13].suggestion
+
+
+def test_a_model_is_asked_when_the_fidelity_has_doubled(monkeypatch):
+    calls = []
+
+    def counted(situation, trial, reports):
+        calls.append(reports[-1]["fidelity"]["epochs"])
+
+    monkeypatch.setattr("shoestring.study.prospect", counted)
+    study = learned()
+    study.enqueue({"x": 0.95})
+    study.minimize(eager([]), 14)
+    assert calls == [1, 2, 4, 8, 16, 32]
+
+
+def test_one_fit_a_time(monkeypatch):
+    fits = []
+    fit = st.GP.fit
+    study = learned()
+    study.enqueue({"x": 0.42})
+    trial = study.ask()
+    monkeypatch.setattr(st.GP, "fit", lambda *args, **options: fits.append(1) or fit(*args, **options))
+    study.model = st.GP(inference="mcmc")
+    study.prospect(trial, reports_of(0.42, 16))
+    assert len(fits) == 1
+
+
+def test_what_the_model_takes_is_not_charged_to_the_objective(monkeypatch):
+    def slow(situation, trial, reports):
+        time.sleep(0.05)
+
+    monkeypatch.setattr("shoestring.study.prospect", slow)
+
+    def objective(config, trial):
+        for epochs in (1, 2, 4):
+            trial.report(1.0, epochs=epochs)
+            assert not trial.should_stop()
+        return 1.0
+
+    study = st.Study(SPACE, st.Random())
+    study.minimize(objective, 1)
+    assert study.history[0].seconds < 0.05
+    assert study.optimizer_seconds > 0.14
+
+
+def test_a_trial_that_ran_out_of_budget_has_its_fidelity_too_but_may_be_asked_again():
+    study = learned()
+    study.enqueue({"x": 0.3})
+    spent = study.history.spent
+    study.minimize(eager([]), st.Budget(cost=spent + 10, unit="s"))
+    trial = study.history[13]
+    assert trial.config["epochs"] == 10
+    assert trial.suggestion["stopped"]["kind"] == "budget"
+    assert not len(observe(study.log).given_up)
+
+
+def training(stopping):
+    """Branin reached along learning curves that differ in height and pace."""
+
+    def objective(config, trial):
+        value = 0.0
+        for epochs in range(1, 51):
+            value = branin(config) + 30 * (0.5 + config["x1"]) * epochs ** -(0.6 + 0.5 * config["x0"])
+            trial.report(value, epochs=epochs, cost=float(epochs))
+            if stopping and trial.should_stop():
+                break
+        return value
+
+    return objective
+
+
+@pytest.mark.parametrize(("log", "saved"), [(True, 0.3), (False, 0.1)])
+def test_stopping_early_saves_much_and_finds_the_same(log, saved):
+    space = st.Space(x0=st.Float(0, 1), x1=st.Float(0, 1), epochs=st.Fidelity(1, 50, log=log))
+    result = st.minimize(training(True), space, 30, method=st.LogEI(), seed=0)
+    assert result.spent < (1 - saved) * 30 * 50
+    assert branin(result.recommended.config) < 0.6  # 0.398 at best, and 300 at worst
+    others = st.minimize(training(False), space, 30, method=st.LogEI(), seed=0)
+    assert others.spent == 30 * 50
