@@ -67,6 +67,10 @@ class Encoding:
             Z[:, start : start + parameter.levels] = block
         return Z
 
+    def columns_of(self, parameters: NDArray[np.intp]) -> tuple[NDArray[np.intp], Array]:
+        """The columns of numeric parameters, and dz/du there."""
+        return self._first[parameters], self._scale[parameters]
+
     def pull_back(self, U: Array, dZ: Array) -> Array:
         """The gradient with respect to U, given that with respect to Z; zero for choices and inactive parameters."""
         dU = np.where(self.numeric, dZ[:, self._first] * self._scale, 0.0)

@@ -78,6 +78,19 @@ class Output:
         up, down = self.inverse(np.array([t + step, t - step]))
         return 2.0 * step / max(float(up - down), 1e-300)
 
+    def slopes(self, y: Array) -> Array:
+        """dt/dy at values; zero above the cap."""
+        y = _tamed(y)
+        g = self.bend(y)
+        if self.kind == "log":
+            steep = 1.0 / y
+        elif self.kind == "standard":
+            steep = np.ones_like(y)
+        else:
+            x = (y - self.middle) / self.spread
+            steep = np.where(x < 0.0, 1.0 + np.maximum(-x, 0.0), 1.0 / (1.0 + np.maximum(x, 0.0))) / self.spread
+        return np.where(g <= self.cap, steep, 0.0) / self.scale
+
     def log_jacobian(self, y: Array) -> float:
         """sum log dt/dy: what makes the evidence of two transforms comparable."""
         cap = self.inverse(np.array((self.cap - self.centre) / self.scale))

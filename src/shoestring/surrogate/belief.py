@@ -17,6 +17,7 @@ from ..outputs import KINDS, Output
 from .cost.base import CostModel, CostObservations, CostPosterior, remember
 from .cost.censored import fit_costs
 from .gp import GP, SAMPLE, Fit, cold_start_due, sample_by_rank
+from .gradients import Gradients
 from .posterior import Posterior
 from .sampling import DIGITS, sampled_fits
 from .viability import Viability, learn_viability
@@ -134,14 +135,15 @@ def form_belief(
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
     due = start is None or cold_start_due(n, int(last["trials"]))
     kind = None if due else last.get("output")
-    output, fit = fit_output(seen.y, Z, encoding, model, start, due, kind)
+    output, fit = fit_output(seen, Z, encoding, model, start, due, kind)
     failed = encoding.features(seen.failed)
     labels = np.array(last["viability"], dtype=float) if last.get("viability") else None
     viability = learn_viability(Z, failed, encoding.groups, start=labels, cold=due)
     foreseen = failed[:0] if viability is None else failed[viability.foreseen()]
     pending = encoding.features(seen.pending)
     typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
-    tried = encoding.space.at_target(seen.U) if encoding.space.fidelities else seen.U
+    tried = seen.U[: seen.finished]
+    tried = encoding.space.at_target(tried) if encoding.space.fidelities else tried
     answers = encoding.features(tried)
 
     def under(fit: Fit) -> Belief:
@@ -162,7 +164,8 @@ def form_belief(
         return belief
     sets = np.array(last["sets"], dtype=float) if last.get("sets") and last.get("output") == output.kind else None
     rng = np.random.default_rng(0) if rng is None else rng
-    drawn = sampled_fits(model, fit, encoding.groups, rng, sets, encoding.fidelities)
+    slopes = Gradients.of(seen, encoding, output)
+    drawn = sampled_fits(model, fit, encoding.groups, rng, sets, encoding.fidelities, slopes)
     belief = replace(belief, alternatives=tuple(under(each) for each in drawn))
     return replace(belief, incumbent=float(belief.fitted_mean(answers).min()))
 
@@ -188,12 +191,13 @@ def with_pending(objective: Posterior, waiting: Array) -> Posterior:
 
 
 def fit_output(
-    y: Array, Z: Array, encoding: Encoding, model: GP, start: Array | None, due: bool, kind: str | None
+    seen: Observations, Z: Array, encoding: Encoding, model: GP, start: Array | None, due: bool, kind: str | None
 ) -> tuple[Output, Fit]:
     """The fit under the wanted output transform; for "auto" the one with the highest evidence, Jacobian included.
 
     ``kind`` is what was chosen last time, and stays unless a choice is ``due``. Large data are compared by a sample.
     """
+    y = seen.y
     possible: list[str] = [name for name in KINDS if name != "log" or bool((y > 0).all())]
     kinds: list[str]
     if model.output != "auto":
@@ -204,14 +208,23 @@ def fit_output(
         kinds = [kind] if kind in possible else possible
 
     def fitted(name: str, rows: NDArray[np.intp]) -> tuple[Output, Fit]:
-        output = Output.of(y[rows], name)
-        targets, far = output.forward(y[rows]), encoding.fidelities
-        return output, model.fit(Z[rows], targets, encoding.groups, start=start, cold=due, far=far)
+        few = seen if len(rows) == len(y) else seen.only(rows)
+        output = Output.of(few.y, name)
+        targets, slopes = output.forward(few.y), Gradients.of(few, encoding, output)
+        far = encoding.fidelities
+        return output, model.fit(Z[rows], targets, encoding.groups, start=start, cold=due, far=far, gradients=slopes)
+
+    def comparable(output: Output, fit: Fit, few: Observations) -> float:
+        """The evidence in the user's units: slopes are stretched with the values."""
+        slopes = Gradients.of(few, encoding, output)
+        stretched = 0.0 if slopes is None else float(np.log(output.slopes(few.y)[slopes.rows]).sum())
+        return fit.evidence + output.log_jacobian(few.y) + stretched
 
     everything = np.arange(len(y))
     if len(kinds) == 1:
         return fitted(kinds[0], everything)
     rows = sample_by_rank(y, SAMPLE)
     tried = [fitted(name, rows) for name in kinds]
-    best = max(tried, key=lambda pair: pair[1].evidence + pair[0].log_jacobian(y[rows]))
+    few = seen if len(rows) == len(y) else seen.only(rows)
+    best = max(tried, key=lambda pair: comparable(pair[0], pair[1], few))
     return best if len(rows) == len(y) else fitted(best[0].kind, everything)

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
 from ..outputs import KINDS
+from .basis import Basis, Values
 from .evidence import Evidence
+from .gradients import Gradients, slope_noise
 from .hyperparameters import Layout
 from .kernels import PROFILES
 from .posterior import Posterior
+from .sloped_evidence import SlopedEvidence
 
 log = logging.getLogger("shoestring")
 
@@ -73,22 +76,23 @@ class GP:
     @single_threaded
     def fit(
         self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None,
-        cold: bool | None = None, far: tuple[int, ...] = (),
+        cold: bool | None = None, far: tuple[int, ...] = (), gradients: Gradients | None = None,
     ) -> Fit:
         """The most probable hyperparameters for features Z and standardised targets y, and the posterior under them.
 
-        ``groups`` says which parameter a column belongs to, ``far`` which parameters are fidelities.
+        ``groups`` says which parameter a column belongs to, ``far`` which parameters are fidelities; ``gradients`` are slopes
+        that were told with the values.
 
         Starts from ``start`` when given, and from the prior's centre when not, or when ``cold`` asks for it too; the
         better end wins. Never raises on numerical trouble: falls back to ``start``, then to the prior, and says so.
         """
-        layout = Layout(np.arange(Z.shape[1]) if groups is None else groups, self.warp, far)
-        evidence = Evidence(Z, y, layout, self.kernel)
+        layout = layout_for(self, np.arange(Z.shape[1]) if groups is None else groups, far, gradients)
+        evidence = evidence_of(Z, y, gradients, layout, self.kernel)
         if start is not None and (len(start) != layout.size or not np.isfinite(start).all()):
             start = None
         starts = [layout.clip(start)] if start is not None else []
         if start is None or cold:
-            starts.append(self._from_scratch(Z, y, layout))
+            starts.append(self._from_scratch(Z, y, layout, gradients))
         if len(y) > SAMPLE:  # one climb is dear enough: from the start that is higher already
             starts = [max(starts, key=lambda theta: evidence(theta)[0])] if len(starts) > 1 else starts
         ends = [climb(evidence, layout, theta) for theta in starts]
@@ -101,19 +105,43 @@ class GP:
             kept = "the last good hyperparameters were kept" if start is not None else "the prior's were used"
             note = f"the fit failed; {kept}"
             log.warning("Gaussian process: %s (n = %d)", note, len(y))
-        posterior = Posterior.given(layout.kernel(theta, self.kernel), layout.noise(theta), Z, y)
-        return Fit(posterior, theta, value, evidence.evaluations, note)
+        return Fit(posterior_under(theta, layout, self.kernel, Z, y, gradients), theta, value, evidence.evaluations, note)
 
-    def _from_scratch(self, Z: Array, y: Array, layout: Layout) -> Array:
+    def _from_scratch(self, Z: Array, y: Array, layout: Layout, gradients: Gradients | None) -> Array:
         """Where a cold fit starts: the prior's centre, or for large data the fit of a sample."""
         if len(y) <= SAMPLE:
             return layout.centre
         rows = sample_by_rank(y, SAMPLE)
-        value, theta = climb(Evidence(Z[rows], y[rows], layout, self.kernel), layout, layout.centre)
+        few = None if gradients is None else gradients.only(rows)
+        if gradients is not None and few is None:  # no slope among them, and so nothing to learn of slopes' noise
+            return layout.centre
+        value, theta = climb(evidence_of(Z[rows], y[rows], few, layout, self.kernel), layout, layout.centre)
         return theta if np.isfinite(value) else layout.centre
 
 
-def climb(evidence: Evidence, layout: Layout, theta: Array) -> tuple[float, Array]:
+def layout_for(model: GP, groups: NDArray[np.intp], far: tuple[int, ...], gradients: Gradients | None) -> Layout:
+    """Which hyperparameters there are. Where slopes were told, axes are not bent."""
+    return Layout(groups, model.warp and gradients is None, far, gradients is not None)
+
+
+def evidence_of(Z: Array, y: Array, gradients: Gradients | None, layout: Layout, kernel: str) -> Evidence | SlopedEvidence:
+    return Evidence(Z, y, layout, kernel) if gradients is None else SlopedEvidence(Z, y, gradients, layout, kernel)
+
+
+def posterior_under(
+    theta: Array, layout: Layout, profile: str, Z: Array, y: Array, gradients: Gradients | None
+) -> Posterior:
+    """What is believed after the data under known hyperparameters."""
+    kernel, noise = layout.kernel(theta, profile), layout.noise(theta)
+    if gradients is None:
+        return Posterior.given(kernel, noise, Z, y)
+    part = gradients.part(kernel, Z)
+    basis = Basis(kernel, (Values(kernel.scale(Z)), part))
+    noises = np.concatenate([np.full(len(y), noise), slope_noise(kernel, layout.slope_share(theta), part)])
+    return Posterior.given_all(basis, noise, noises, Z, y, np.concatenate([y, gradients.values]))
+
+
+def climb(evidence: Evidence | SlopedEvidence, layout: Layout, theta: Array) -> tuple[float, Array]:
     """The end of a gradient ascent of the evidence, stopped when a step gains less than matters for a decision."""
 
     from scipy.optimize import minimize  # here, since it is slow to import

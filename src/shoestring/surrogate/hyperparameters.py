@@ -1,7 +1,7 @@
 """The hyperparameters of a GP as one vector of logarithms, with bounds and a prior.
 
-theta = (log l_1 .. log l_G, log s2, log noise [, log a_1 .. log a_G, log b_1 .. log b_G]), G parameters. Targets are
-standardised first, so the numbers below are in units of the targets' standard deviation and of the unit cube.
+theta = (log l_1 .. log l_G, log s2, log noise [, log a_1 .. log a_G, log b_1 .. log b_G] [, log share of slopes' noise]),
+G parameters; axes are not bent where slopes were told. Targets are standardised first, so the numbers below are in units of the targets' standard deviation and of the unit cube.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ class Layout:
     groups: NDArray[np.intp]
     warped: bool = False
     far: tuple[int, ...] = ()  # parameters that are expected to matter little: fidelities
+    sloped: bool = False  # whether slopes are among the data
 
     # Length scales: log-normal around a multiple of sqrt(G), so that a random function stays about as predictable when
     # parameters are added. The numbers were chosen on the tuning set (`python -m benchmarks.defaults`).
@@ -44,7 +45,7 @@ class Layout:
 
     @cached_property
     def size(self) -> int:
-        return self.count * (3 if self.warped else 1) + 2
+        return self.count * (3 if self.warped else 1) + 2 + self.sloped
 
     @cached_property
     def centre(self) -> Array:
@@ -52,6 +53,8 @@ class Layout:
         theta[: self.count] = np.log(self.LENGTH_CENTRE) + 0.5 * np.log(self.count)
         theta[list(self.far)] += np.log(self.FAR)
         theta[self.count + 1] = np.log(self.NOISE_CENTRE)
+        if self.sloped:
+            theta[-1] = np.log(self.NOISE_CENTRE)
         return theta
 
     @cached_property
@@ -59,12 +62,16 @@ class Layout:
         width = np.full(self.size, self.WARP_WIDTH)
         width[: self.count] = self.LENGTH_WIDTH
         width[self.count : self.count + 2] = self.VARIANCE_WIDTH, self.NOISE_WIDTH
+        if self.sloped:
+            width[-1] = self.NOISE_WIDTH
         return width
 
     @cached_property
     def bounds(self) -> list[tuple[float, float]]:
         lengths = [(np.log(0.02), np.log(50.0) + 0.5 * np.log(self.count))] * self.count
-        return lengths + [(-7.0, 7.0), (np.log(1e-7), np.log(2.0))] + [(-1.5, 1.5)] * (self.size - self.count - 2)
+        noise = (np.log(1e-7), np.log(2.0))
+        shapes = [(-1.5, 1.5)] * (self.size - self.count - 2 - self.sloped)
+        return lengths + [(-7.0, 7.0), noise] + shapes + [noise] * self.sloped
 
     def clip(self, theta: Array) -> Array:
         low, high = np.array(self.bounds).T
@@ -86,6 +93,10 @@ class Layout:
 
     def noise(self, theta: Array) -> float:
         return float(np.exp(theta[self.count + 1]))
+
+    def slope_share(self, theta: Array) -> float:
+        """The noise of slopes, as a share of their prior variance."""
+        return float(np.exp(theta[-1]))
 
     def per_group(self, per_column: Array) -> Array:
         """Sums over the columns of each parameter."""

@@ -27,11 +27,13 @@ from numpy.typing import NDArray
 
 from ..numerics import Array
 from .evidence import Evidence
-from .gp import GP, SAMPLE, Fit, sample_by_rank
-from .hyperparameters import Layout
+from .gp import GP, SAMPLE, Fit, evidence_of, layout_for, posterior_under, sample_by_rank
+from .gradients import Gradients
 from .posterior import Posterior
+from .sloped_evidence import SlopedEvidence
 
 log = logging.getLogger("shoestring")
+AnyEvidence = Evidence | SlopedEvidence
 
 COLD, WARM = 100, 30  # steps of each walker: about three and one times what it takes to forget its past, at p = 12
 RENEWED = 0.25  # r, the share of a warm walker's variance that is drawn anew
@@ -43,16 +45,19 @@ DIGITS = 4  # of a stored hyperparameter, a logarithm
 
 def sampled_fits(
     model: GP, fit: Fit, groups: NDArray[np.intp], rng: np.random.Generator, last: Array | None = None,
-    far: tuple[int, ...] = (),
+    far: tuple[int, ...] = (), gradients: Gradients | None = None,
 ) -> tuple[Fit, ...]:
     """One fit for each set of hyperparameters, for the data of the MAP ``fit``; ``last`` are the sets of the last time.
 
     Large data are represented by a sample where hyperparameters are drawn, and not where they are used. Never raises on
     numerical trouble: falls back to the MAP fit alone, and says so.
     """
-    layout, Z, y = Layout(groups, model.warp, far), fit.posterior.Z, fit.posterior.y
+    layout, Z, y = layout_for(model, groups, far, gradients), fit.posterior.Z, fit.posterior.y
     rows = sample_by_rank(y, SAMPLE)
-    evidence = Evidence(Z[rows], y[rows], layout, model.kernel)
+    few = None if gradients is None else gradients.only(rows)
+    if gradients is not None and few is None:
+        rows, few = np.arange(len(y)), gradients
+    evidence = evidence_of(Z[rows], y[rows], few, layout, model.kernel)
     if last is not None and (last.ndim != 2 or last.shape[1] != layout.size or not np.isfinite(last).all()):
         last = None
     sets, values = draw_sets(evidence, fit.theta, model.sets, rng, last)
@@ -61,13 +66,13 @@ def sampled_fits(
         return (fit,)
 
     def under(theta: Array) -> Posterior:
-        return Posterior.given(layout.kernel(theta, model.kernel), layout.noise(theta), Z, y)
+        return posterior_under(theta, layout, model.kernel, Z, y, gradients)
 
     return tuple(Fit(under(theta), theta, float(value), 0) for theta, value in zip(sets, values, strict=True))
 
 
 def draw_sets(
-    evidence: Evidence, mode: Array, count: int, rng: np.random.Generator, last: Array | None = None
+    evidence: AnyEvidence, mode: Array, count: int, rng: np.random.Generator, last: Array | None = None
 ) -> tuple[Array, Array]:
     """``count`` sets (count x p) and their log posteriors; fewer, or none, where the posterior can hardly be computed."""
     import emcee  # here, since it is slow to import
@@ -92,7 +97,7 @@ def draw_sets(
     return np.asarray(end.coords[chosen]), np.asarray(end.log_prob[chosen])
 
 
-def walkers(evidence: Evidence, mode: Array, count: int, rng: np.random.Generator, last: Array | None) -> Array:
+def walkers(evidence: AnyEvidence, mode: Array, count: int, rng: np.random.Generator, last: Array | None) -> Array:
     """Where the walkers start (count x p)."""
     fresh = rng.standard_normal((count, len(mode))) @ laplace_root(evidence, mode).T
     if last is None:
@@ -101,7 +106,7 @@ def walkers(evidence: Evidence, mode: Array, count: int, rng: np.random.Generato
     return np.asarray(mode + np.sqrt(1.0 - RENEWED) * kept + np.sqrt(RENEWED) * fresh)
 
 
-def laplace_root(evidence: Evidence, mode: Array) -> Array:
+def laplace_root(evidence: AnyEvidence, mode: Array) -> Array:
     """R with R R' = H^-1, by differences of the exact gradient; in units of the prior's widths no eigenvalue of H is below 1."""
     moves, width = STEP * np.eye(len(mode)), evidence.layout.width
     slopes = np.array([evidence(mode + move)[1] - evidence(mode - move)[1] for move in moves]) / (2.0 * STEP)
