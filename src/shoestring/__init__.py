@@ -19,6 +19,7 @@ from .acquisition.improvement import EI, LCB, PI, LogEI
 from .acquisition.knowledge import KG
 from .acquisition.mes import MES
 from .acquisition.pes import PES
+from .acquisition.sloped_knowledge import CFDKG, DKG
 from .acquisition.stochastic_knowledge import StochasticKG
 from .budget import Budget
 from .choice import Choice
@@ -70,7 +71,7 @@ __all__ = [  # in the order of the data flow
     "Study", "minimize", "maximize", "Budget", "Outcome",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
     "GP", "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
-    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG", "CFKG", "StochasticKG", "MES", "ES", "PES",
+    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "MES", "ES", "PES",
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",

@@ -59,7 +59,7 @@ class LookAhead:
 
     def further(self, points: Array) -> LookAhead:
         """Over more points."""
-        return LookAhead.over(self.belief, np.vstack([self.points, points]))
+        return type(self).over(self.belief, np.vstack([self.points, points]))
 
     def lines(self, at: Candidates) -> tuple[Array, Array, Array]:
         """a and b of all lines, that of x itself last (N x (m + 1)), and the variance of an observation at x."""
@@ -97,10 +97,14 @@ class KG:
 
     over_sets: ClassVar[bool] = True
     joint: ClassVar[bool] = True
+    ahead: ClassVar[type[LookAhead]] = LookAhead
+
+    def imagined(self, ahead: LookAhead, candidates: Array) -> Array:
+        return imagined_minimisers(ahead, candidates)
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)
-        return self.weighed(LookAhead.over(belief, minima(belief, seeker)).surface(ROUGH), belief)
+        return self.weighed(self.ahead.over(belief, minima(belief, seeker)).surface(ROUGH), belief)
 
     def weighed(self, gain: Surface, belief: Belief) -> Surface:
         """What is maximised, given log KG."""
@@ -109,10 +113,10 @@ class KG:
     @single_threaded
     def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
         seeker = replace(seeker, effort=EFFORT)
-        rough = [LookAhead.over(each, minima(each, seeker)) for each in belief.sets]
+        rough = [self.ahead.over(each, minima(each, seeker)) for each in belief.sets]
         peak = seeker.highest(self.weighed(average([ahead.surface(ROUGH) for ahead in rough], in_logs=True), belief))
         promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
-        refined = [ahead.further(imagined_minimisers(ahead, promising)).surface(FINE) for ahead in rough]
+        refined = [ahead.further(self.imagined(ahead, promising)).surface(FINE) for ahead in rough]
         fine = self.weighed(average(refined, in_logs=True), belief)
         values = fine(promising, False)[0]
         U, f = climb(fine, seeker.encoding, promising.copy(), values, 1, seeker.rng, seeker.free_fidelities)

@@ -24,6 +24,7 @@ from .viability import Viability, learn_viability
 
 log = logging.getLogger("shoestring")
 
+OFTEN = 0.5  # a slope that was told with this share of the trials will be told with the next
 AVERAGE = 0.0  # of standardised values: what a failure that could be foreseen counts as, at best
 
 
@@ -59,6 +60,7 @@ class Belief:
     remembered  what the last suggestion left behind
     tried       the evaluated configs, at the target fidelity
     settled     the objective without what is only supposed of pending trials;  waiting  the features of those
+    sloped      the columns of features whose slopes the next trial is expected to tell;  slope_share  their noise
     alternatives  where hyperparameters are integrated out: a belief for each set of them, with a value to beat of its own.
                 The objective and the fit are then those of the most probable hyperparameters, and the incumbent is that of
                 the mean over the sets
@@ -79,6 +81,8 @@ class Belief:
     alternatives: tuple[Belief, ...] = ()
     settled: Posterior | None = None
     waiting: Array = field(default_factory=lambda: np.empty((0, 0)))
+    sloped: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    slope_share: float = 0.0
 
     @property
     def sets(self) -> tuple[Belief, ...]:
@@ -145,6 +149,8 @@ def form_belief(
     tried = seen.U[: seen.finished]
     tried = encoding.space.at_target(tried) if encoding.space.fidelities else tried
     answers = encoding.features(tried)
+    told = np.isfinite(seen.slopes[: seen.finished]).mean(axis=0) >= OFTEN
+    sloped, _ = encoding.columns_of(np.flatnonzero(told))
 
     def under(fit: Fit) -> Belief:
         """What is believed under one set of hyperparameters."""
@@ -156,7 +162,7 @@ def form_belief(
             objective = with_pending(objective, pending)
         return Belief(
             encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
-            tried, (), settled, pending,
+            tried, (), settled, pending, sloped, float(np.exp(fit.theta[-1])) if len(sloped) else 0.0,
         )
 
     belief = under(fit)

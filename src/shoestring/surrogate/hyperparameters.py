@@ -1,7 +1,8 @@
 """The hyperparameters of a GP as one vector of logarithms, with bounds and a prior.
 
 theta = (log l_1 .. log l_G, log s2, log noise [, log a_1 .. log a_G, log b_1 .. log b_G] [, log share of slopes' noise]),
-G parameters; axes are not bent where slopes were told. Targets are standardised first, so the numbers below are in units of the targets' standard deviation and of the unit cube.
+G parameters; axes are not bent where slopes were told. Targets are standardised first, so the numbers below are in units of the
+targets' standard deviation and of the unit cube.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ function f in the model's units; an observation adds ``noise`` to the variance.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri, dtrtrs
@@ -118,26 +118,33 @@ class Posterior:
         return self.mean_at(X) + rng.standard_normal((count, len(X))) @ factor.T
 
     def condition(self, X: Array, y: Array, noise: float | None = None) -> Posterior:
-        """The posterior after observing y at X as well, by extending R: O(n^2 m) in place of O(n^3).
+        """The posterior after observing y at X as well."""
+        after = self.condition_on(Values(self.kernel.scale(X)), y, np.full(len(y), self.noise if noise is None else noise))
+        return replace(after, Z=np.vstack([self.Z, X]), y=np.concatenate([self.y, y]))
 
-        With S = C C' the covariance of the new observations: R grows by the rows C^-1 [-(R k)' R, I], alpha by S^-1 (y - mean).
+    def condition_on(self, new: Part, targets: Array, noises: Array) -> Posterior:
+        """The posterior after observing values or slopes as well, by extending R: O(n^2 m) in place of O(n^3).
+
+        With S = C C' the covariance of the new observations: R grows by the rows C^-1 [-(R k)' R, I], alpha by S^-1 (targets -
+        their mean).
         """
-        noise = self.noise if noise is None else noise
-        n, m = len(self.R), len(y)
-        new = Values(self.kernel.scale(X))
+        n, m = len(self.R), len(targets)
         k = self.basis.to(new)
         V = self.R @ k
         S = covariance(self.kernel, new, new) - V.T @ V
-        S[np.diag_indices(m)] += noise
+        S[np.diag_indices(m)] += noises
         corner, _ = cholesky(S)
         inverse, _ = dtrtri(corner, lower=1)
         old = V.T @ self.R  # (W k)'
         R = np.zeros((n + m, self.R.shape[1] + m))
         R[:n, : self.R.shape[1]], R[n:, : self.R.shape[1]], R[n:, self.R.shape[1] :] = self.R, -inverse @ old, inverse
-        beta = _solve(corner, (y - self.mean - self.alpha @ k)[:, None])[:, 0]
+        beta = _solve(corner, (targets - self.expected(new, k))[:, None])[:, 0]
         alpha = np.concatenate([self.alpha - beta @ old, beta])
-        Z, targets = np.vstack([self.Z, X]), np.concatenate([self.y, y])
-        return Posterior(self.kernel, self.noise, self.mean, Z, targets, self.basis.joined(new), R, alpha)
+        return replace(self, basis=self.basis.joined(new), R=R, alpha=alpha)
+
+    def expected(self, part: Part, k: Array | None = None) -> Array:
+        """The means of values and slopes; ``k`` their covariances with the basis, if these are known already."""
+        return (self.mean if isinstance(part, Values) else 0.0) + self.alpha @ (self.basis.to(part) if k is None else k)
 
     def _floored(self, variance: Array) -> Array:
         return np.maximum(variance, VARIANCE_FLOOR * self.kernel.variance)
