@@ -272,7 +272,7 @@ def test_seeds():
 
 def test_trials_are_asked_at_the_target_and_low_fidelities_do_not_become_best():
     space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9), rows=st.Fidelity(0.1, 1.0, target=0.5))
-    study = st.Study(space, initial=3)
+    study = st.Study(space, method=st.EI(), initial=3)
     for x in (0.1, 0.5, 0.9):
         study.add({"x": x, "epochs": 1, "rows": 0.1}, -100.0 + x, cost=1.0)
     assert study.best.fidelity == {"epochs": 1, "rows": 0.1}

@@ -71,7 +71,10 @@ class Candidates:
 
 def slopes_of_lines(at: Candidates, cross: Cross, b: Array, observed: Array, by_b: Array, by_own: Array) -> tuple[Array, Array]:
     """From d/db of all lines and d/da of x's own (the last) to d/dZ and d/dG; b = (covariances) / sqrt(observed)."""
-    assert at.to_mean is not None and at.to_variance is not None and at.from_here is not None and at.from_there is not None
+    assert at.to_mean is not None  # all four are there, or none
+    assert at.to_variance is not None
+    assert at.from_here is not None
+    assert at.from_there is not None
     root = np.sqrt(observed)
     own = (by_b[:, -1] / root)[:, None]
     falling = -0.5 * np.einsum("ij,ij->i", by_b, b) / observed  # b falls with the root of var + noise everywhere

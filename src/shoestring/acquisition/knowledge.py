@@ -6,9 +6,10 @@ Source: the slides on computationally expensive acquisition functions (formal de
     KG(x) = min_x' mu(x') - E[ min_x' mu_x(x') ],     mu_x(x') = mu(x') + b(x') w,   w ~ N(0, 1)
     b(x') = cov(f(x'), f(x)) / sqrt(var(x) + noise)
 
-With fidelities x' is at the target and x anywhere. The inner minimum is taken over a set of points P: what was tried, the minima of the posterior mean, the minimisers after
-imagined outcomes at the most promising candidates, and x itself. Over P the expectation is exact (``envelope``), in logarithms,
-and by the envelope theorem its gradient needs only the derivatives of b, and of mu at x itself.
+With fidelities x' is at the target and x anywhere. The inner minimum is taken over a set of points P: what was tried, the minima
+of the posterior mean, the minimisers after imagined outcomes at the most promising candidates, and x itself. Over P the
+expectation is exact (``envelope``), in logarithms, and by the envelope theorem its gradient needs only the derivatives of b, and
+of mu at x itself.
 """
 
 from __future__ import annotations
@@ -117,11 +118,13 @@ class KG:
         peak = seeker.highest(self.weighed(average([ahead.surface(ROUGH) for ahead in rough], in_logs=True), belief))
         promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
         refined = [ahead.further(self.imagined(ahead, promising)).surface(FINE) for ahead in rough]
-        fine = self.weighed(average(refined, in_logs=True), belief)
+        gain = average(refined, in_logs=True)
+        fine = self.weighed(gain, belief)
         values = fine(promising, False)[0]
         U, f = climb(fine, seeker.encoding, promising.copy(), values, 1, seeker.rng, seeker.free_fidelities)
-        best = int(np.argmax(f))
-        return Chosen(peak.u if known(U[best][None, :], seeker.seen)[0] else U[best])
+        best = U[int(np.argmax(f))]
+        chosen = peak.u if known(best[None, :], seeker.seen)[0] else best
+        return Chosen(chosen, {"log_gain": float(gain(chosen[None, :], False)[0][0])})
 
 
 def minima(belief: Belief, seeker: Seeker) -> Array:

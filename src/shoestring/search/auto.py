@@ -1,4 +1,6 @@
-"""``method="auto"``: expected improvement, weighed against cost as soon as costs are seen to differ."""
+"""``method="auto"``: expected improvement, weighed against cost as soon as costs are seen to differ; with fidelities, the
+knowledge gradient per cost.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..acquisition.cost_aware import EIAlpha
+from ..acquisition.fidelity_knowledge import CFKG
 from ..acquisition.improvement import LogEI
 from ..acquisition.paced import Paced
+from ..acquisition.sloped_knowledge import CFDKG
 from ..trial import Suggestion
 from .bayes import Bayes
 from .method import Situation
 
 ALPHA = 1.5  # the thriftiest of {.5, 1, 1.5} that loses well under half a per cent of accuracy on the HPOBench tables
-NOTICED = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
 EXPLAINED = 0.5  # share of the variance of log cost that must be foretold (leave-one-out)
 SPREAD = 0.4  # deviation of log cost over the trials: about one half more or less
 
@@ -25,13 +28,20 @@ class Auto:
 
     Costs that matter are weighed by EI / cost^ALPHA where the budget is not in cost: every trial counts alike, so money is
     all there is to save. Under a budget in cost it is the Gittins index, with the rest of the budget spread over the trials to
-    come, so that nothing is spared that there is enough of. Both were chosen on the HPOBench tables.
+    come, so that nothing is spared that there is enough of. Both were chosen on the HPOBench tables. Where there are fidelities,
+    cost is what they are for: knowledge about the target per unit of cost, from slopes too where these are told.
     """
 
     def suggest(self, situation: Situation) -> Suggestion:
+        return self.choice(situation).suggest(situation)
+
+    def choice(self, situation: Situation) -> Bayes:
+        """The method for this situation."""
+        if situation.space.fidelities:
+            return Bayes(CFDKG() if np.isfinite(situation.seen.slopes).any() else CFKG())
         if not costs_matter(situation):
-            return Bayes(LogEI()).suggest(situation)
-        return Bayes(Paced() if situation.cost_limited else EIAlpha(ALPHA)).suggest(situation)
+            return Bayes(LogEI())
+        return Bayes(Paced() if situation.cost_limited else EIAlpha(ALPHA))
 
 
 def costs_matter(situation: Situation) -> bool:
@@ -39,9 +49,7 @@ def costs_matter(situation: Situation) -> bool:
     seen = situation.seen
     if len(seen.gamma) < 3 or float(np.std(seen.gamma)) < SPREAD:
         return False
-    if seen.measured.all() and float(np.exp(np.median(seen.gamma))) < NOTICED:
-        return False
-    if situation.cost is None:
+    if situation.costs_go_unnoticed or situation.cost is None:
         return False
     mean, _ = situation.cost.left_out()
     if len(mean) != len(seen.gamma):

@@ -7,6 +7,7 @@ ascent: each point in turn is chosen anew with the others pending, and moves if 
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +16,7 @@ from ..acquisition.averaging import surface_of
 from ..history import History
 from ..numerics import Array
 from ..trial import Suggestion, Trial
+from .auto import Auto
 from .bayes import Bayes
 from .fitting import keep_to_budget
 from .look import believe, seeker_for
@@ -27,9 +29,11 @@ GAIN = 0.01  # of log value: less is not worth a move
 def suggest_many(method: Method, situation: Situation, count: int) -> list[Suggestion]:
     """``count`` suggestions that take each other into account."""
     suggestions: list[Suggestion] = []
+    if isinstance(method, Auto) and situation.space.fidelities:
+        method = method.choice(situation)
     for _ in range(count):
         there = with_pending(situation, suggestions)
-        suggestions.append(keep_to_budget(method.suggest(there), there))
+        suggestions.append(keep_to_budget(beside(method, suggestions).suggest(there), there))
     if count > 1 and isinstance(method, Bayes) and getattr(method.acquisition, "joint", False):
         chosen = [j for j, suggestion in enumerate(suggestions) if suggestion.model is not None]  # not those of the start
         for _ in range(ROUNDS if len(chosen) > 1 else 0):
@@ -52,12 +56,23 @@ def with_pending(situation: Situation, suggestions: list[Suggestion]) -> Situati
     )
 
 
+def beside(method: Method, others: list[Suggestion]) -> Method:
+    """The method as it values a further member of a batch, if it tells members of a batch from single trials."""
+    joining = getattr(method.acquisition, "joining", None) if isinstance(method, Bayes) else None
+    known = [(each.model["log_gain"], each.cost) for each in others if each.cost and each.model and "log_gain" in each.model]
+    if joining is None or not known:
+        return method
+    return Bayes(joining(sum(math.exp(gain) for gain, _ in known), max(cost for _, cost in known)))
+
+
 def improved(method: Bayes, situation: Situation, suggestions: list[Suggestion], j: int) -> Suggestion:
     """Suggestion j, or a better one given the others."""
-    others = with_pending(situation, suggestions[:j] + suggestions[j + 1 :])
-    again, old = method.suggest(others), suggestions[j]
-    belief, seeker = believe(others, costs=False), seeker_for(others)
-    surface = surface_of(method.acquisition, belief, seeker.rng)
+    rest = suggestions[:j] + suggestions[j + 1 :]
+    others, joined = with_pending(situation, rest), beside(method, rest)
+    assert isinstance(joined, Bayes)
+    again, old = joined.suggest(others), suggestions[j]
+    belief, seeker = believe(others, costs=getattr(joined.acquisition, "uses_cost", False)), seeker_for(others)
+    surface = surface_of(joined.acquisition, belief, seeker.rng)
     points: Array = np.array([situation.space.encode(each.config) for each in (again, old)])
     new, kept = surface(points, False)[0]
     return again if new > kept + GAIN else old

@@ -39,7 +39,8 @@ class Bayes:
         begun = start(situation, name, self._thrifty, free)
         if begun is not None:
             return begun
-        belief = believe(situation, costs=self._thrifty or situation.cost_limited)
+        weighs = self._thrifty and not (free and situation.costs_go_unnoticed)
+        belief = believe(situation, costs=weighs or situation.cost_limited)
         seeker = replace(seeker_for(situation), fidelities=free)
         chosen = choose(self.acquisition, belief, seeker)
         u = within_budget(chosen.u, surface_of(self.acquisition, belief, seeker.rng), belief, seeker, situation)

@@ -17,6 +17,8 @@ from ..surrogate.cost.base import CostModel, CostPosterior, expected_log_cost
 from ..surrogate.gp import GP
 from ..trial import Suggestion
 
+NOTICED = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
+
 
 @dataclass(frozen=True)
 class Situation:
@@ -50,6 +52,12 @@ class Situation:
     def cost(self) -> CostPosterior | None:
         """What evaluations cost, fitted when it is first asked for; None while nothing is known."""
         return believed_cost(self.seen, self.encoding, self.cost_model, (self.known or {}).get("cost"))
+
+    @property
+    def costs_go_unnoticed(self) -> bool:
+        """Whether costs are seconds that nobody gave, and so few that they say more of the machine's mood than of the trials."""
+        seen = self.seen
+        return bool(len(seen.gamma) and seen.measured.all() and float(np.exp(np.median(seen.gamma))) < NOTICED)
 
     @property
     def cost_is_known(self) -> bool:
