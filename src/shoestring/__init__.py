@@ -55,6 +55,8 @@ from .surrogate.cost.linear import LinearCost
 from .surrogate.cost.residual import ResidualGPCost
 from .surrogate.cost.transfer import TransferCost
 from .surrogate.gp import GP
+from .surrogate.sparse import FITC, VFE
+from .surrogate.subset import KMeansSubset, RandomSubset, SeedSubset
 from .termination.auto import AutoStop
 from .termination.patience import Patience
 from .termination.promise import EIBelow, PIBelow
@@ -70,7 +72,8 @@ __all__ = [  # in the order of the data flow
     "Space", "Float", "Int", "Choice", "Fidelity",
     "Study", "minimize", "maximize", "Budget", "Outcome",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
-    "GP", "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
+    "GP", "VFE", "FITC", "RandomSubset", "KMeansSubset", "SeedSubset",
+    "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
     "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "MES", "ES", "PES",
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",

@@ -97,6 +97,12 @@ class History(Sequence[Trial]):
             if trial.state in (State.DONE, State.FAILED) and self.at_target(trial)
         ]
 
+    @property
+    def evaluations(self) -> int:
+        """Finished trials that a model of the target learns from: where there are fidelities, those at lower ones too."""
+        done = self.having(State.DONE)
+        return len(done) if self._target else sum(self.at_target(trial) for trial in done)
+
     def bests(self) -> list[tuple[float, float]]:
         """(cost spent, best value) after each finished trial at the target fidelity, for convergence plots."""
         steps, spent, best = list[tuple[float, float]](), 0.0, np.nan

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .budget import Budget
+from .confirming import unconfirmed, usable
 from .errors import BudgetError, NothingFits, SpaceExhausted
 from .evaluate import LiveTrial, Objective, evaluate
 from .progress import progress_for
 from .result import Result
+from .search.recommend import CONFIRMS
 from .termination.rule import StopRule
 from .termination.spending import check_budget
 from .termination.verdict import Verdict
@@ -32,34 +35,49 @@ def run(
     callbacks: Callback | Iterable[Callback],
     raise_errors: bool,
     progress: bool | None,
+    confirm: bool = False,
 ) -> Result:
-    """Evaluate trials until the budget is used up, a rule says stop, the space is exhausted, or somebody interrupts."""
+    """Evaluate trials until the budget is used up, a rule says stop, the space is exhausted, or somebody interrupts.
+
+    ``confirm``: the last of the budget is for an evaluation of what is recommended.
+    """
     callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
     settle_unit(study, budget)
     study.halted, study.budget = None, budget
     for trial in reversed(study.ledger.orphans()):  # left open by a process that is gone
         study.give_back(trial.number)
     running: LiveTrial | None = None
+
+    def one() -> None:
+        """Ask, evaluate, tell."""
+        nonlocal running
+        began = time.perf_counter()
+        trial = study.ask()
+        running = live(study, trial, budget)
+        shown.update(study, budget)
+        trial = study.record(trial, evaluate(objective, trial, running, raise_errors=raise_errors))
+        study.seconds += time.perf_counter() - began
+        mind_the_unit(study, trial)
+        shown.update(study, budget)
+        for callback in callbacks:
+            callback(study, trial.detached())
+
     try:
         with progress_for(progress) as shown:
-            while not (verdict := reason_to_stop(study, budget)):
-                began = time.perf_counter()
+            while not (verdict := reason_to_stop(study, usable(study, budget) if confirm else budget)):
                 try:
-                    trial = study.ask()
+                    one()
                 except SpaceExhausted as end:
                     verdict = Verdict(True, str(end), kind="exhausted")
                     break
                 except NothingFits as end:
                     verdict = Verdict(True, str(end), kind="budget")
                     break
-                running = live(study, trial, budget)
-                shown.update(study, budget)
-                trial = study.record(trial, evaluate(objective, trial, running, raise_errors=raise_errors))
-                study.seconds += time.perf_counter() - began
-                mind_the_unit(study, trial)
-                shown.update(study, budget)
-                for callback in callbacks:
-                    callback(study, trial.detached())
+            study.budget = budget
+            if confirm and (config := unconfirmed(study, budget)) is not None:
+                study.ledger.queue.insert(0, (config, {"by": "you", "why": CONFIRMS}))
+                one()
+                verdict = replace(verdict, reason=f"{verdict.reason}; what is recommended was then evaluated")
     except BaseException as stopped:
         again = running is not None and study.give_back(running.number, running.reports)
         if not isinstance(stopped, KeyboardInterrupt):

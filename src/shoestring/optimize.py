@@ -30,7 +30,7 @@ def maximize(objective: Objective, space: Space, budget: str | int | Budget, **o
 def _optimize(
     direction: Literal["minimize", "maximize"], objective: Objective, space: Space, budget: Any, options: dict[str, Any]
 ) -> Result:
-    running = {name: options.pop(name) for name in ("callbacks", "raise_errors", "progress") if name in options}
+    running = {name: options.pop(name) for name in ("callbacks", "raise_errors", "progress", "confirm") if name in options}
     if "direction" in options:
         raise MethodError(f"st.{direction} has its direction in its name; leave direction= out")
     read_budget(budget)

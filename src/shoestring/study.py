@@ -40,6 +40,7 @@ from .space import Space
 from .surrogate.belief import Spending
 from .surrogate.cost.base import CostModel
 from .surrogate.gp import GP
+from .surrogate.sparse import Model
 from .termination.choose import choose_rule
 from .termination.verdict import Rule, Verdict
 from .trial import State, Trial
@@ -53,7 +54,8 @@ class Study:
     method     "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...)
     stop       "auto" (a bound on the regret where trials have folds, the worth of a trial where there is a price), None (the
                budget alone), or a rule: st.RegretBound(0.01), st.Patience(30), ..., joined by | and &
-    model      st.GP(...): the surrogate of the objective
+    model      st.GP(...): the surrogate of the objective; st.GP(subset=st.KMeansSubset()), st.VFE(), st.FITC() for thousands
+               of trials
     cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
     initial    trials of the space-filling start
@@ -70,7 +72,7 @@ class Study:
         *,
         name: str = "study",
         unit: str = "s",
-        model: GP | None = None,
+        model: Model | None = None,
         cost_model: CostModel | Literal["auto"] = "auto",
         budget: str | int | Budget | None = None,
         initial: int = INITIAL,
@@ -82,8 +84,8 @@ class Study:
             raise SpaceError(f"expected an st.Space, not {space!r}; write st.Space(x=st.Float(0, 1), ...)")
         if direction not in ("minimize", "maximize"):
             raise MethodError(f'direction must be "minimize" or "maximize", not {direction!r}')
-        if model is not None and not isinstance(model, GP):
-            raise MethodError(f"model={model!r} is not a model; write st.GP(), st.GP(warp=True), ...")
+        if model is not None and not isinstance(model, Model):
+            raise MethodError(f"model={model!r} is not a model; write st.GP(), st.GP(warp=True), st.VFE(), ...")
         if seed is not None and whole_number(seed, "seed") < 0:
             raise MethodError(f"seed must be a whole number >= 0 or None, not {seed!r}")
         if whole_number(initial, "initial") < 1:
@@ -245,14 +247,16 @@ class Study:
         callbacks: Iterable[Callback] = (),
         raise_errors: bool = False,
         progress: bool | None = None,
+        confirm: bool = False,
     ) -> Result:
         """Evaluate the objective until the budget is used up, counting what this study spent before.
 
         A failed evaluation is recorded and charged, and the study goes on (``raise_errors=True`` raises instead). Ctrl-C
-        returns what was learnt; the same call again goes on from there.
+        returns what was learnt; the same call again goes on from there. ``confirm=True`` keeps enough of the budget to
+        evaluate at the end what is then recommended, at the target fidelity, unless it was evaluated already.
         """
         self._set_direction("minimize")
-        return run(self, objective, read_budget(budget), callbacks, raise_errors, progress)
+        return run(self, objective, read_budget(budget), callbacks, raise_errors, progress, confirm)
 
     def maximize(
         self,
@@ -262,12 +266,18 @@ class Study:
         callbacks: Iterable[Callback] = (),
         raise_errors: bool = False,
         progress: bool | None = None,
+        confirm: bool = False,
     ) -> Result:
         """As ``minimize``, the other way up."""
         self._set_direction("maximize")
-        return run(self, objective, read_budget(budget), callbacks, raise_errors, progress)
+        return run(self, objective, read_budget(budget), callbacks, raise_errors, progress, confirm)
 
     # -- pieces ------------------------------------------------------------------------------------------------------
+
+    @property
+    def situation(self) -> Situation:
+        """All that a method may look at, at this moment."""
+        return self._situation(self.log)
 
     def _situation(self, history: History) -> Situation:
         index = history.counted  # an interrupted trial shifts nothing
@@ -367,7 +377,7 @@ class Study:
         text: str,
         method: Any = "auto",
         stop: Any = "auto",
-        model: GP | None = None,
+        model: Model | None = None,
         cost_model: Any = "auto",
         checkpoints: str | os.PathLike[str] | None = None,
     ) -> Study:

@@ -41,7 +41,7 @@ class Paced:
         thrifty = Gittins()
         if belief.cost is None or belief.spending is None or belief.spending.left <= 0.0:
             return thrifty.choose(belief, seeker)
-        allowance = math.log(belief.spending.left / max(self.trials - len(belief.fit.posterior), FEWEST))
+        allowance = math.log(belief.spending.left / max(self.trials - belief.trials, FEWEST))
         gain = surface_of(self, belief, seeker.rng)
         peak = seeker.highest(gain)
         if expected_log_cost(belief.cost, peak.u[None, :])[0] <= allowance:

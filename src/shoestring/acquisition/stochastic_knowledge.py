@@ -112,7 +112,7 @@ class StochasticKG:
         planned = _planned(belief, seeker)
         if not len(planned):
             planned = self.plan(belief, seeker)
-        rest = {"plan": planned[1:].tolist(), "planned_at": len(belief.fit.posterior)} if len(planned) > 1 else {}
+        rest = {"plan": planned[1:].tolist(), "planned_at": belief.trials} if len(planned) > 1 else {}
         return Chosen(planned[0], rest)
 
     def plan(self, belief: Belief, seeker: Seeker) -> Array:
@@ -162,7 +162,7 @@ def _cost(belief: Belief) -> CostPosterior | None:
 def _planned(belief: Belief, seeker: Seeker) -> Array:
     """What is left of the batch that was planned, while all of it that was suggested is still running."""
     last: Any = belief.remembered
-    if not last.get("plan") or last.get("planned_at") != len(belief.fit.posterior) or not len(belief.waiting):
+    if not last.get("plan") or last.get("planned_at") != belief.trials or not len(belief.waiting):
         return seeker.seen[:0]
     left = np.array(last["plan"], dtype=float)
     return left[~known(left, seeker.seen)]

@@ -21,7 +21,7 @@ def believe(situation: Situation, *, costs: bool) -> Belief:
         spending = replace(spending, spent=spending.spent + situation.reserved)  # running trials will be paid for too
     return form_belief(
         situation.seen, situation.encoding, situation.model, situation.known, cost, spending,
-        np.random.default_rng([situation.seed, situation.number, CHAIN]),
+        np.random.default_rng([situation.seed, situation.number, CHAIN]), situation.seed,
     )
 
 

@@ -14,7 +14,7 @@ from ..history import History, Observations
 from ..space import Space
 from ..surrogate.belief import Spending, believed_cost
 from ..surrogate.cost.base import CostModel, CostPosterior, expected_log_cost
-from ..surrogate.gp import GP
+from ..surrogate.sparse import Model
 from ..trial import Suggestion
 
 NOTICED = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
@@ -36,7 +36,7 @@ class Situation:
     history: History
     number: int
     seed: int
-    model: GP
+    model: Model
     initial: int
     known: Mapping[str, Any] | None
     cost_model: CostModel

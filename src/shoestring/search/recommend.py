@@ -12,14 +12,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..acquisition.averaging import average
-from ..acquisition.candidates import SAME
+from ..acquisition.candidates import SAME, known
 from ..acquisition.improvement import Surface
 from ..acquisition.maximize import Seeker
 from ..numerics import Array
 from ..surrogate.belief import Belief
+from ..trial import State
 from .look import believe, seeker_for
 from .method import Situation
 
+CONFIRMS = "confirms what is recommended"  # why a trial was asked
 LIKELY = float(np.log(0.5))
 
 
@@ -43,11 +45,34 @@ def recommend(situation: Situation, tried: bool = False) -> Pick | None:
     belief = believe(situation, costs=False)
     falling = negative_mean(belief)
     if tried:
-        row = int(seen.eligible[np.argmax(falling(seen.U[seen.eligible], False)[0])])
+        rows = seen.eligible
+        if situation.model.subset is not None:  # of the others the model knows nothing, and may hope for too much
+            learnt = known(situation.space.at_target(seen.U[rows]), belief.tried)
+            rows = rows[learnt] if learnt.any() else rows
+        row = int(rows[np.argmax(falling(seen.U[rows], False)[0])])
         return Pick(seen.U[row], in_users_units(belief, falling, seen.U[row], seen.sign), row)
     u = lowest_mean(belief, falling, seeker_for(situation))
+    answer = confirmed(situation)
+    if answer is not None and still_good(belief, falling, seen.U[answer], u):
+        return Pick(seen.U[answer], in_users_units(belief, falling, seen.U[answer], seen.sign), answer)
     same = np.flatnonzero((np.abs(seen.U[: seen.finished] - u) < SAME).all(axis=1))
     return Pick(u, in_users_units(belief, falling, u, seen.sign), int(same[np.argmin(seen.y[same])]) if len(same) else None)
+
+
+def confirmed(situation: Situation) -> int | None:
+    """The row of the last trial, if that was there to confirm a recommendation."""
+    history = situation.history
+    last = history[-1] if len(history) else None
+    if last is None or last.state is not State.DONE or last.suggestion.get("why") != CONFIRMS:
+        return None
+    return situation.seen.finished - 1
+
+
+def still_good(belief: Belief, falling: Surface, point: Array, best: Array) -> bool:
+    """Whether a confirmed point is within a deviation of the lowest mean: another one would have to be confirmed anew."""
+    there, lowest = falling(np.array([point, best]), False)[0]
+    deviation = float(np.sqrt(belief.moments(belief.encoding.features(best[None, :]))[1][0] + belief.objective.noise))
+    return bool(lowest - there <= deviation)
 
 
 def lowest_mean(belief: Belief, falling: Surface, seeker: Seeker) -> Array:

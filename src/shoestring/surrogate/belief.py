@@ -20,6 +20,8 @@ from .gp import GP, SAMPLE, Fit, cold_start_due, sample_by_rank
 from .gradients import Gradients
 from .posterior import Posterior
 from .sampling import DIGITS, sampled_fits
+from .sparse import Model
+from .subset import refreshed
 from .viability import Viability, learn_viability
 
 log = logging.getLogger("shoestring")
@@ -58,7 +60,8 @@ class Belief:
     cost        what evaluations cost, None when it is not wanted or nothing is known
     spending    the budget and what is gone of it, None without a budget
     remembered  what the last suggestion left behind
-    tried       the evaluated configs, at the target fidelity
+    tried       the evaluated configs that the model learnt from, at the target fidelity
+    trials      how many values are known, learnt from or not
     settled     the objective without what is only supposed of pending trials;  waiting  the features of those
     sloped      the columns of features whose slopes the next trial is expected to tell;  slope_share  their noise
     alternatives  where hyperparameters are integrated out: a belief for each set of them, with a value to beat of its own.
@@ -83,6 +86,7 @@ class Belief:
     waiting: Array = field(default_factory=lambda: np.empty((0, 0)))
     sloped: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     slope_share: float = 0.0
+    trials: int = 0
 
     @property
     def sets(self) -> tuple[Belief, ...]:
@@ -124,22 +128,28 @@ class Belief:
 def form_belief(
     seen: Observations,
     encoding: Encoding,
-    model: GP,
+    model: Model,
     last: Mapping[str, Any] | None,
     cost: CostPosterior | None = None,
     spending: Spending | None = None,
     rng: np.random.Generator | None = None,
+    seed: int = 0,
 ) -> Belief:
     """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion.
 
     ``rng`` is what sets of hyperparameters are drawn with, where the model wants them; without one, the same draw each time.
+    ``seed`` is the study's: what a part of the trials is picked with, where the model learns from one.
     """
     Z, n = encoding.features(seen.U), len(seen.y)
     last = last or {}
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
     due = start is None or cold_start_due(n, int(last["trials"]))
+    if model.subset is not None:
+        whole = seen.without_traces()
+        seen = whole.only(model.subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
+        due = due or refreshed(len(whole.y), int(last["trials"]), len(encoding.space))
     kind = None if due else last.get("output")
-    output, fit = fit_output(seen, Z, encoding, model, start, due, kind)
+    output, fit = fit_output(seen, encoding.features(seen.U), encoding, model, start, due, kind)
     failed = encoding.features(seen.failed)
     labels = np.array(last["viability"], dtype=float) if last.get("viability") else None
     viability = learn_viability(Z, failed, encoding.groups, start=labels, cold=due)
@@ -150,6 +160,7 @@ def form_belief(
     tried = encoding.space.at_target(tried) if encoding.space.fidelities else tried
     answers = encoding.features(tried)
     told = np.isfinite(seen.slopes[: seen.finished]).mean(axis=0) >= OFTEN
+    told &= isinstance(model, GP)  # a sparse model has no hyperparameter of slopes
     sloped, _ = encoding.columns_of(np.flatnonzero(told))
 
     def under(fit: Fit) -> Belief:
@@ -163,11 +174,13 @@ def form_belief(
         return Belief(
             encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
             tried, (), settled, pending, sloped, float(np.exp(fit.theta[-1])) if len(sloped) else 0.0,
+            n,
         )
 
     belief = under(fit)
     if model.inference == "map":
         return belief
+    assert isinstance(model, GP)  # no other integrates hyperparameters out
     sets = np.array(last["sets"], dtype=float) if last.get("sets") and last.get("output") == output.kind else None
     rng = np.random.default_rng(0) if rng is None else rng
     slopes = Gradients.of(seen, encoding, output)
@@ -197,7 +210,7 @@ def with_pending(objective: Posterior, waiting: Array) -> Posterior:
 
 
 def fit_output(
-    seen: Observations, Z: Array, encoding: Encoding, model: GP, start: Array | None, due: bool, kind: str | None
+    seen: Observations, Z: Array, encoding: Encoding, model: Model, start: Array | None, due: bool, kind: str | None
 ) -> tuple[Output, Fit]:
     """The fit under the wanted output transform; for "auto" the one with the highest evidence, Jacobian included.
 

@@ -25,6 +25,7 @@ from .hyperparameters import Layout
 from .kernels import PROFILES
 from .posterior import Posterior
 from .sloped_evidence import SlopedEvidence
+from .subset import Subset
 
 log = logging.getLogger("shoestring")
 
@@ -47,7 +48,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class GP:
-    """``GP(kernel="matern52", inference="map", warp=False, output="auto", sets=10)``.
+    """``GP(kernel="matern52", inference="map", warp=False, output="auto", sets=10, subset=None)``.
 
     kernel     "matern52" or "se", one length scale a parameter
     inference  "map": hyperparameters at their most probable values; "mcmc": integrated out, by ``sets`` of them drawn from
@@ -56,6 +57,7 @@ class GP:
     output     how values are modelled: "standard", "log" (positive values), "bent" (good values apart, bad ones together),
                or "auto", whichever the evidence prefers
     sets       how many sets of hyperparameters "mcmc" draws
+    subset     the part of the trials to learn from once they are many: ``KMeansSubset()``, ...; None: all of them
     """
 
     kernel: Literal["matern52", "se"] = "matern52"
@@ -63,6 +65,7 @@ class GP:
     warp: bool = False
     output: Literal["auto", "standard", "log", "bent"] = "auto"
     sets: int = 10
+    subset: Subset | None = None
 
     def __post_init__(self) -> None:
         for field, value, known in (
@@ -72,6 +75,9 @@ class GP:
                 raise MethodError(f"GP: {field} must be one of {', '.join(map(repr, known))}, not {value!r}")
         if isinstance(self.sets, bool) or not isinstance(self.sets, int) or not 1 <= self.sets <= MOST_SETS:
             raise MethodError(f"GP: sets must be a whole number from 1 to {MOST_SETS} (10 by default), not {self.sets!r}")
+        if self.subset is not None and not isinstance(self.subset, Subset):
+            wanted = "None, st.KMeansSubset(), st.SeedSubset() or st.RandomSubset()"
+            raise MethodError(f"GP: subset must be {wanted}, not {self.subset!r}")
 
     @single_threaded
     def fit(

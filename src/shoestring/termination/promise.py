@@ -59,7 +59,7 @@ class PIBelow(StopRule):
 
 def highest(acquisition: Acquisition, history: History, space: Space, after: int) -> tuple[Belief, float] | Verdict:
     """The acquisition's highest value over the space; a verdict where there is nothing to compute or nothing left."""
-    found = sum(value is not None for value in history.results())
+    found = history.evaluations
     if found < after:
         return Verdict(False, f"{found} of the {after} evaluations are there after which the model is asked")
     lookout = Lookout.over(history, space)

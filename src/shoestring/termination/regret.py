@@ -7,9 +7,10 @@ Source: "Automatic termination for hyperparameter optimization", equations 7 to 
     beta_t = 2 log(|Gamma| t^2 pi^2 / (6 delta)) / 5,    |Gamma| the number of hyperparameters, t of evaluations
     stop when the bound is at most the tolerance, or the standard error of the incumbent's cross-validation     (8, 9)
 
-mu and s are those of a GP on the best half of the evaluations (section 4.2); G is everything that was tried. The second
-minimum is over the whole space: candidates, then gradient ascent and exchange moves, as for an acquisition. Values are
-standardised and nothing else, so the bound is in the user's units.
+mu and s are those of a GP on the best half of the evaluations (section 4.2); G is everything that was tried, at the target
+fidelity: what was tried at a lower one counts by what the model says of the target there. The second minimum is over the whole
+space: candidates, then gradient ascent and exchange moves, as for an acquisition. Values are standardised and nothing else, so
+the bound is in the user's units.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class RegretBound(StopRule):
         check_sizes("RegretBound", self.fold_sizes, self.train_sizes)
 
     def check(self, history: History, space: Space) -> Verdict:
-        found = sum(value is not None for value in history.results())
+        found = history.evaluations
         if found < self.after:
             return Verdict(False, f"{found} of the {self.after} evaluations are there after which the regret is bounded")
         threshold, what = self.threshold(history)
@@ -131,10 +132,11 @@ def regret_bound(
     The search for the lowest lcb ends early when the bound is above ``enough``, which further search would only raise.
     """
     seen, encoding = lookout.seen, lookout.encoding
-    t = len(seen.eligible)
+    t = seen.finished if encoding.space.fidelities else len(seen.eligible)
     beta = caution * max(beta_at(t, len(encoding.space), delta), 0.0)
     belief = form_belief(best_part(seen, top), encoding, MODEL, lookout.start)
-    upper, lower = extremes(belief, seen.U[seen.eligible], (lookout.glance(), lookout.seeker(anywhere=True)), beta, enough)
+    tried = encoding.space.at_target(seen.U[: seen.finished]) if encoding.space.fidelities else seen.U[seen.eligible]
+    upper, lower = extremes(belief, tried, (lookout.glance(), lookout.seeker(anywhere=True)), beta, enough)
     return Bound(upper, lower, beta, t)
 
 

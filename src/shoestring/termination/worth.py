@@ -54,7 +54,7 @@ class WorthIt(StopRule):
         check_after("WorthIt", self.after)
 
     def check(self, history: History, space: Space) -> Verdict:
-        found = sum(value is not None for value in history.results())
+        found = history.evaluations
         if found < self.after:
             return Verdict(False, f"{found} of the {self.after} evaluations are there after which gain and cost are compared")
         lookout = Lookout.over(history, space)

@@ -1,0 +1,151 @@
+"""Which trials the model learns from once they are many: a small part that stands for all (Mao, Li 2022, "Are all training
+data useful? A empirical revisit of subset selection in Bayesian optimization").
+
+Notation
+    N           finished trials, in order of their number;  d  parameters
+    N_r         trials at the last refresh: the first is at FIRST d trials, one more after each EVERY d new ones (remarks 2, 8)
+    k = N_r / alpha, whole and two at least (remarks 1, 3): how many are picked of the first N_r trials;  all later ones are
+                used too (remark 7)
+    random      k trials, each with the same chance
+    k-means     k clusters of the features; the best trial of each (B.1, remark 4)
+    seeds       k pivots by Latin-hypercube sampling; each trial belongs to the nearest; the best trial of each (B.2, remark 5)
+
+Everything else goes on as before (remark 6). The best trial of a cluster is its lowest value; where there are fidelities, its
+lowest value at the target, if it has any there. A cluster without a trial has no best one, so that fewer than k may be picked.
+
+Nothing is remembered: what is picked depends on the seed and the first N_r trials alone, so that a study that is resumed
+elsewhere computes the same, and that the part only grows between two refreshes.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..encoding import Encoding
+from ..errors import MethodError
+from ..numerics import Array
+from .clusters import k_means, nearest_centre
+
+Rows = NDArray[np.intp]
+
+FIRST, EVERY = 30, 5  # trials a parameter: until the first subset, and between two of them
+FEWEST = 2  # the paper asks for k > 1
+DRAWS = 0x5B5E7  # subsets are drawn with randomness of their own
+
+
+def last_refresh(trials: int, parameters: int) -> int | None:
+    """N_r; None while all trials are used."""
+    first, every = FIRST * parameters, EVERY * parameters
+    return None if trials < first else first + (trials - first) // every * every
+
+
+def refreshed(trials: int, before: int, parameters: int) -> bool:
+    """Whether a new subset came between ``before`` and ``trials``: the last hyperparameters are those of other data then."""
+    return last_refresh(trials, parameters) != last_refresh(before, parameters)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """The first N_r trials: their features, what they were worth (best first), and what randomness they are drawn with."""
+
+    Z: Array
+    order: Rows
+    targets_only: bool
+    encoding: Encoding
+    seed: tuple[int, ...]
+
+    @property
+    def rng(self) -> np.random.Generator:
+        return np.random.default_rng(self.seed)
+
+    def best_of_each(self, labels: Rows) -> Rows:
+        """The best row of each cluster that has any."""
+        _, first = np.unique(labels[self.order], return_index=True)
+        return self.order[first]
+
+
+@dataclass(frozen=True)
+class Subset(ABC):
+    """A part of the trials that stands for all.
+
+    alpha      one trial in so many is picked
+    keep_best  True: the best trial is always among them; False: exactly as in the paper. It makes a difference where they
+               are picked at random: the best of all is the best of its cluster
+    """
+
+    alpha: float = 20
+    keep_best: bool = True
+
+    def __post_init__(self) -> None:
+        name, alpha = type(self).__name__, self.alpha
+        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < math.inf:
+            raise MethodError(f"{name}: alpha must be a number above 0 (20 by default), not {alpha!r}")
+        if not isinstance(self.keep_best, bool):
+            raise MethodError(f"{name}: keep_best must be True or False, not {self.keep_best!r}")
+
+    def rows(self, Z: Array, y: Array, at_target: NDArray[np.bool_], encoding: Encoding, seed: int) -> Rows:
+        """Of finished trials with features Z and values y (lower is better), those that the model learns from, in order.
+
+        Trials that still run are no part of this: whoever forms a belief adds them to it, so that they always count.
+        """
+        refresh = last_refresh(len(y), len(encoding.space))
+        if refresh is None:
+            return np.arange(len(y))
+        order = np.lexsort((y[:refresh], ~at_target[:refresh]))
+        pool = Pool(Z[:refresh], order, bool(at_target[:refresh].all()), encoding, (seed, refresh, DRAWS))
+        picked = self.pick(pool, self.count(refresh))
+        kept = order[:1] if self.keep_best else order[:0]
+        return np.concatenate([np.union1d(picked, kept), np.arange(refresh, len(y))]).astype(np.intp)
+
+    def count(self, refresh: int) -> int:
+        """k."""
+        return min(max(math.floor(refresh / self.alpha), FEWEST), refresh)
+
+    @abstractmethod
+    def pick(self, pool: Pool, count: int) -> Rows:
+        """Up to ``count`` different rows of the pool."""
+
+
+@dataclass(frozen=True)
+class RandomSubset(Subset):
+    """``RandomSubset(alpha=20)``: the model learns from one trial in ``alpha``, picked at random (RS).
+
+    Used from 30 trials a parameter on and picked anew after each 5 more; trials since then are all used. With
+    ``keep_best=False`` exactly as in the paper: the best trial may be left out.
+    """
+
+    def pick(self, pool: Pool, count: int) -> Rows:
+        return np.asarray(pool.rng.choice(len(pool.Z), count, replace=False))
+
+
+@dataclass(frozen=True)
+class KMeansSubset(Subset):
+    """``KMeansSubset(alpha=20)``: as many clusters by k-means, of each the best trial (KCS); when, as for ``RandomSubset``."""
+
+    def pick(self, pool: Pool, count: int) -> Rows:
+        return pool.best_of_each(k_means(pool.Z, count, pool.seed))
+
+
+@dataclass(frozen=True)
+class SeedSubset(Subset):
+    """``SeedSubset(alpha=20)``: the space cut into as many parts around pivots of a Latin hypercube, of each the best trial
+    (SCS); when, as for ``RandomSubset``.
+    """
+
+    def pick(self, pool: Pool, count: int) -> Rows:
+        space = pool.encoding.space
+        pivots = latin_hypercube(count, len(space), pool.rng)
+        if pool.targets_only:  # or a pivot's fidelity would decide how many trials it gets
+            pivots = space.at_target(pivots)
+        return pool.best_of_each(nearest_centre(pool.Z, pool.encoding.features(pivots)))
+
+
+def latin_hypercube(count: int, dimensions: int, rng: np.random.Generator) -> Array:
+    """``count`` points of the unit cube: cut into as many slices along any axis, it has one point in each."""
+    slices = rng.permuted(np.tile(np.arange(count)[:, None], (1, dimensions)), axis=0)
+    return np.asarray((slices + rng.random((count, dimensions))) / count)

@@ -1,0 +1,211 @@
+"""d-KG: the value of a value with its slopes, against Monte Carlo with full conditioning on every outcome."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+import shoestring as st
+from shoestring.acquisition import sloped_knowledge
+from shoestring.acquisition.knowledge import LookAhead, minima
+from shoestring.acquisition.maximize import Seeker
+from shoestring.acquisition.sloped_knowledge import SlopedLookAhead, normals
+from shoestring.acquisition.sloped_lines import Told
+from shoestring.surrogate.gradients import slope_noise
+from tests.differences import gradients_of
+from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane
+from tests.sloped import mixed_slopes, sloped_study, wave_slopes, waves
+
+DRAWS = 100_000
+OUTCOMES = pytest.mark.xfail(strict=True, reason="the few outcomes have second moments up to 1.5, and d-KG is up to 160 % too high")
+
+
+def situation(dimensions, count, seed=0, share=None):
+    study = sloped_study(plane(dimensions), waves, wave_slopes, count, seed=seed)
+    belief, encoding, seen = belief_of(study, st.GP(output="standard"))
+    belief = belief if share is None else dataclasses.replace(belief, slope_share=share)
+    return belief, Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
+
+
+def with_running(belief, waiting):
+    """The belief while trials run at features ``waiting``."""
+    objective = belief.objective.condition(waiting, belief.objective.mean_at(waiting))
+    return dataclasses.replace(belief, settled=belief.objective, waiting=waiting, objective=objective)
+
+
+def grid_of(dimensions):
+    axis = np.linspace(0, 1, 201 if dimensions == 1 else 31)
+    return np.stack(np.meshgrid(*[axis] * dimensions), axis=-1).reshape(-1, dimensions)
+
+
+def after(posterior, belief, Z, outcomes):
+    """The posterior once trials at Z have told values and slopes."""
+    values, slopes = Told(posterior, belief.sloped, belief.slope_share).parts(Z)
+    noise = slope_noise(posterior.kernel, belief.slope_share, slopes)
+    known = posterior.condition_on(values, outcomes[: len(values)], np.full(len(values), posterior.noise))
+    return known.condition_on(slopes, outcomes[len(values) :], noise)
+
+
+def joint(posterior, belief, Z):
+    """Mean and factor of the covariance of what trials at Z tell."""
+    values, slopes = parts = Told(posterior, belief.sloped, belief.slope_share).parts(Z)
+    S = np.block([[posterior.covariance_of(one, other) for other in parts] for one in parts])
+    noise = slope_noise(posterior.kernel, belief.slope_share, slopes)
+    S += np.diag(np.concatenate([np.full(len(values), posterior.noise), noise]))
+    return np.concatenate([posterior.expected(part) for part in parts]), np.linalg.cholesky(S)
+
+
+def moved_means(posterior, belief, Z, grid):
+    """The means over the grid after the expected outcome at Z, and what each standard normal of the outcome adds to them: the
+    mean is linear in the outcome.
+    """
+    mean, factor = joint(posterior, belief, Z)
+    still = after(posterior, belief, Z, mean).mean_at(grid)
+    return still, np.array([after(posterior, belief, Z, mean + column).mean_at(grid) - still for column in factor.T])
+
+
+def by_monte_carlo(belief, u, grid):
+    """E[min before] - E[min after]: before what x tells, and after it; running trials tell first."""
+    posterior, rng, before, total = belief.settled, np.random.default_rng(0), 0.0, 0.0
+    waiting = belief.waiting if len(belief.waiting) else np.empty((0, len(u)))
+    first = len(waiting) * (1 + len(belief.sloped))
+    if first:
+        still, steps = moved_means(posterior, belief, waiting, grid)
+        posterior = after(posterior, belief, waiting, joint(posterior, belief, waiting)[0])
+    else:
+        still, steps = posterior.mean_at(grid), np.empty((0, len(grid)))
+    _, own = moved_means(posterior, belief, u[None, :], grid)
+    for _ in range(DRAWS // 2000):
+        w = rng.standard_normal((1000, first + len(own)))
+        for each in (w, -w):
+            now = still + each[:, :first] @ steps
+            before += now.min(axis=1).sum()
+            total += (now + each[:, first:] @ own).min(axis=1).sum()
+    return (before - total) / DRAWS
+
+
+@pytest.fixture
+def many_outcomes(monkeypatch):
+    """In place of the few that a search has time for."""
+
+    def sobol(dimensions):
+        half = ndtri(qmc.Sobol(dimensions, rng=np.random.default_rng(0)).random(2**13))
+        return np.vstack([half, -half])
+
+    monkeypatch.setattr(sloped_knowledge, "normals", sobol)
+
+
+CASES = [(1, 3, 0, None), (1, 3, 2, 0.3), (2, 4, 2, None), (2, 5, 0, 0.1)]
+
+
+def truths(dimensions, count, seed, share):
+    """A belief, points and their d-KG where it is not too small to be measured."""
+    belief, _ = situation(dimensions, count, seed, share)
+    grid, U = grid_of(dimensions), np.random.default_rng([seed, 1]).random((7, dimensions))
+    found = np.array([by_monte_carlo(belief, u, np.vstack([grid, u])) for u in U])
+    return belief, grid, U[found > 0.01], found[found > 0.01]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_with_many_outcomes_the_value_is_that_of_monte_carlo(case, many_outcomes):
+    belief, grid, U, truth = truths(*case)
+    assert len(U) >= 2
+    ahead = SlopedLookAhead.over(belief, grid)
+    found = np.exp(np.concatenate([ahead.sampled()(u[None, :]) for u in U]))
+    np.testing.assert_allclose(found, truth, rtol=0.03)
+
+
+@pytest.mark.parametrize("case", [*CASES[:2], *(pytest.param(case, marks=OUTCOMES) for case in CASES[2:])], ids=str)
+def test_with_few_outcomes_it_is_near_it(case):
+    belief, grid, U, truth = truths(*case)
+    found = np.exp(SlopedLookAhead.over(belief, grid).sampled()(U))
+    worth = truth > 0.2 * truth.max()
+    np.testing.assert_allclose(found[worth], truth[worth], rtol=0.2)
+
+
+@pytest.mark.parametrize("dimensions", [2, pytest.param(3, marks=OUTCOMES), pytest.param(4, marks=OUTCOMES)])
+def test_imagined_outcomes_have_the_moments_of_a_standard_normal(dimensions):
+    w = normals(dimensions)
+    np.testing.assert_allclose(w.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(w.T @ w / len(w), np.eye(dimensions), atol=0.21)
+
+
+@pytest.mark.parametrize(("dimensions", "count"), [(1, 3), (2, 4)])
+def test_while_trials_run_their_outcomes_come_first(dimensions, count, many_outcomes):
+    belief, _ = situation(dimensions, count, 0)
+    belief = with_running(belief, np.random.default_rng(7).random((2, dimensions)))
+    grid, U = grid_of(dimensions), np.random.default_rng(8).random((8, dimensions))
+    ahead = SlopedLookAhead.over(belief, grid)
+    found = np.exp(np.concatenate([ahead.sampled()(u[None, :]) for u in U]))
+    truth = np.array([by_monte_carlo(belief, u, np.vstack([grid, u])) for u in U])
+    assert (truth > 0.01).sum() >= 2
+    np.testing.assert_allclose(found[truth > 0.01], truth[truth > 0.01], rtol=0.03)
+
+
+@pytest.mark.parametrize("running", [0, 1])
+def test_slopes_are_never_worth_less_than_nothing(running):
+    belief, seeker = situation(2, 6)
+    if running:
+        belief = with_running(belief, np.array([[0.3, 0.8]]))
+    points, U = minima(belief, seeker), np.random.default_rng(3).random((40, 2))
+    alone, sloped = (kind.over(belief, points).surface(65)(U, False)[0] for kind in (LookAhead, SlopedLookAhead))
+    assert (sloped >= alone).all()
+    assert (sloped > alone + 0.05).mean() > 0.3
+
+
+def test_the_noisier_slopes_are_the_less_they_are_worth(many_outcomes):
+    U, values = np.random.default_rng(4).random((4, 1)), []
+    for share in (1e-4, 0.5, 1e6):
+        belief, _ = situation(1, 3, share=share)
+        values.append(np.exp(SlopedLookAhead.over(belief, grid_of(1)).sampled()(U)))
+    alone = np.exp(LookAhead.over(belief, grid_of(1)).surface(257)(U, False)[0])
+    assert (values[0] > values[1]).all()
+    assert (values[1] > values[2]).all()
+    np.testing.assert_allclose(values[2], alone, rtol=0.02)
+
+
+def test_the_gradient_is_that_of_differences():
+    belief, seeker = situation(2, 6)
+    surface = SlopedLookAhead.over(belief, minima(belief, seeker)).surface(257)
+    U = np.random.default_rng(5).uniform(0.1, 0.9, (8, 2))
+    value, slope = surface(U, True)
+    np.testing.assert_array_equal(value, surface(U, False)[0])
+    expected = gradients_of(lambda X: surface(X, False)[0], U, step=1e-6)
+    np.testing.assert_allclose(slope, expected, atol=0.01 * np.abs(expected).max())
+
+
+@pytest.mark.xfail(strict=True, reason="a slope by a parameter that is inactive at the candidate is counted as told there")
+def test_what_is_not_active_tells_no_slope():
+    """With kind "a" there is no ``extra``, whose slope most trials told; what it would say of "b" is not to be had there."""
+    space = st.Space(kind=st.Choice("a", "b"), extra=st.Float(0, 1, when={"kind": "b"}))
+    study = st.Study(space)
+    for x in (0.1, 0.5, 0.8):
+        study.add({"kind": "b", "extra": x}, waves({"x": x}), gradient={"extra": wave_slopes({"x": x})["x"]}, cost=1.0)
+    study.add({"kind": "a"}, 0.9, cost=1.0)
+    belief, encoding, _ = belief_of(study, st.GP(output="standard"))
+    assert len(belief.sloped) == 1
+    inactive = space.encode({"kind": "a"})[None, :]
+    Z, P = encoding.features(inactive), encoding.features(space.snap(np.random.default_rng(0).random((50, 2))))
+    _, slopes = Told(belief.objective, belief.sloped, belief.slope_share).parts(Z)
+    there, _ = Told(belief.objective, belief.sloped, belief.slope_share).moves(Z, P, Z)
+    assert len(slopes) == 0 or np.abs(there[0, :, 1:]).max() < 1e-9
+
+
+@pytest.mark.parametrize("space", [plane(2), mixed_space()], ids=["plane", "mixed"])
+def test_it_runs_on_numbers_and_on_mixed_conditional_spaces(space):
+    value, slopes = (mixed_value, mixed_slopes) if "rate" in space else (waves, wave_slopes)
+    history = st.minimize(
+        lambda config: st.Outcome(value(config), cost=1.0, gradient=slopes(config)), space, 14, method=st.DKG(), seed=0, stop=None
+    ).history
+    assert len({space.key(trial.config) for trial in history}) == 14
+    assert all(space.check(trial.config) == trial.config for trial in history)
+
+
+def test_with_slopes_it_finds_a_minimum_in_a_handful_of_trials():
+    def objective(config):
+        return st.Outcome(bowl(config), cost=1.0, gradient={name: 2 * (x - 0.3) for name, x in config.items()})
+
+    result = st.minimize(objective, plane(3), 8, method=st.DKG(), seed=0, initial=3, stop=None)
+    assert bowl(result.recommended.config) < 1e-3
