@@ -25,13 +25,14 @@ from botorch.models.transforms import Standardize
 from botorch.optim.initializers import gen_one_shot_kg_initial_conditions
 from botorch.optim.optimize import optimize_acqf
 from gpytorch.mlls import ExactMarginalLogLikelihood
+from linear_operator.utils.errors import NotPSDError
 from torch import Tensor
 
 from benchmarks.fidelity.core import FidelityProblem, Measured
 from benchmarks.fidelity.functions import FIXED
 from benchmarks.problems.core import Category, Config
 
-CAP = 40
+CAP = 30
 FANTASIES = 32
 STARTS, RAW = 5, 512
 OPTIONS = {"batch_limit": 5, "maxiter": 200}
@@ -58,11 +59,19 @@ class BotorchMultiFidelityKG:
         self._asked: list[float] = []
         cost = AffineFidelityCostModel(fidelity_weights={self._last: 1.0}, fixed_cost=FIXED)
         self._utility = InverseCostWeightedUtility(cost_model=cost)
+        self.failures = 0  # suggestions that it could not make
         self._fitted: tuple[int, SingleTaskMultiFidelityGP] | None = None
 
     def suggest(self) -> Sequence[Config]:
         count = len(self._values)
-        point = self._initial[count] if count < len(self._initial) else self._best()
+        if count < len(self._initial):
+            point = self._initial[count]
+        else:
+            try:
+                point = self._best()
+            except NotPSDError:  # after many evaluations at s = 0 that are near each other; a random point, as good as its start
+                self.failures += 1
+                point = torch.rand(self._last + 1, dtype=torch.float64)
         self._asked = point.tolist()
         return [self._config(self._asked)]
 

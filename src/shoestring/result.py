@@ -15,6 +15,7 @@ from .budget import Budget
 from .errors import StudyError
 from .history import History
 from .space import Config
+from .surrogate.auto_subset import learnt_from
 from .termination.verdict import Verdict
 from .trial import State, Trial
 from .wording import amount, config_text, duration, plural, rounded, value_text
@@ -105,6 +106,9 @@ class Result:
             if recommended is not None and recommended.number != best.number:
                 known = "" if recommended.evaluated else ", not evaluated yet"
                 rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}{known}"))
+        done = len(self.history.having(State.DONE))
+        if (part := learnt_from(self.study.model, done, len(self.history.space))) is not None:
+            rows.append(("model", f"learns from {part:,} of {done:,} trials"))
         rows.append(("stopped", self.stop.reason))
         checked = self.study.checked
         if self.stop.kind == "budget" and checked is not None and checked.evidence:

@@ -6,6 +6,7 @@ trials, a pause and N - k more are the same as N trials.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
@@ -37,13 +38,17 @@ from .search.giving_up import Prospect, prospect
 from .search.method import Situation
 from .search.recommend import recommend
 from .space import Space
+from .surrogate.auto_subset import learnt_from, with_subset
 from .surrogate.belief import Spending
 from .surrogate.cost.base import CostModel
 from .surrogate.gp import GP
 from .surrogate.sparse import Model
+from .surrogate.subset import Subset
 from .termination.choose import choose_rule
 from .termination.verdict import Rule, Verdict
 from .trial import State, Trial
+
+log = logging.getLogger("shoestring")
 
 INITIAL = 8  # trials of the space-filling start: after a handful the model is a better guide than chance
 
@@ -56,6 +61,7 @@ class Study:
                budget alone), or a rule: st.RegretBound(0.01), st.Patience(30), ..., joined by | and &
     model      st.GP(...): the surrogate of the objective; st.GP(subset=st.KMeansSubset()), st.VFE(), st.FITC() for thousands
                of trials
+    subset     which trials it learns from once they are many: "auto", None (all), st.KMeansSubset(), st.SeedSubset(), ...
     cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
     initial    trials of the space-filling start
@@ -73,6 +79,7 @@ class Study:
         name: str = "study",
         unit: str = "s",
         model: Model | None = None,
+        subset: Subset | Literal["auto"] | None = "auto",
         cost_model: CostModel | Literal["auto"] = "auto",
         budget: str | int | Budget | None = None,
         initial: int = INITIAL,
@@ -93,7 +100,7 @@ class Study:
         self.space, self.name, self.direction, self.unit = space, name, direction, unit
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.method = choose_method(method)
-        self.model = model or GP()
+        self.model = with_subset(model or GP(), subset)
         self.initial = int(initial)
         self.seconds = 0.0  # spent inside minimize
         self.optimizer_seconds = 0.0  # spent on suggestions
@@ -108,6 +115,7 @@ class Study:
         if self.per_hour is not None and not (isinstance(self.per_hour, int | float) and 0 < self.per_hour < math.inf):
             raise BudgetError(f"per_hour must be a positive number, not {self.per_hour!r}")
         self.halted: str | None = None
+        self.partial = False  # whether it was said that the model learns from a part of the trials
         self.minded = False  # whether it was said that seconds are counted in another unit
         self.checked: Verdict | None = None  # what the rule said last
         self.ledger = Ledger(space)
@@ -171,8 +179,16 @@ class Study:
                 situation = self._situation(self.log)
                 suggested = keep_to_budget(self.method.suggest(situation), situation)
                 self.optimizer_seconds += time.perf_counter() - began
+                self._mind_the_part(situation)
                 config, suggestion = suggested.config, suggested.to_dict()
             return self.ledger.open(config, suggestion).detached()
+
+    def _mind_the_part(self, situation: Situation) -> None:
+        """Say so once when the model begins to learn from a part of the trials."""
+        part = None if self.partial else learnt_from(self.model, situation.seen.finished, len(self.space))
+        if part is not None and situation.known is not None:
+            self.partial = True
+            log.info("the model learns from %d of %d trials from now on (%s)", part, situation.seen.finished, self.model.subset)
 
     def ask_many(self, count: int) -> list[Trial]:
         """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
@@ -380,10 +396,11 @@ class Study:
         model: Model | None = None,
         cost_model: Any = "auto",
         checkpoints: str | os.PathLike[str] | None = None,
+        subset: Any = "auto",
     ) -> Study:
         """A study as ``to_json`` left it; its next suggestion is the one the original would have made."""
         code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "checkpoints": checkpoints}
-        return archive.from_json(cls, text, **code)
+        return archive.from_json(cls, text, **code, subset=subset)
 
 
 def whole_number(value: Any, what: str) -> int:

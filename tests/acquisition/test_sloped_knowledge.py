@@ -15,11 +15,11 @@ from shoestring.acquisition.sloped_knowledge import SlopedLookAhead, normals
 from shoestring.acquisition.sloped_lines import Told
 from shoestring.surrogate.gradients import slope_noise
 from tests.differences import gradients_of
-from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane
-from tests.sloped import mixed_slopes, sloped_study, wave_slopes, waves
+from tests.problems import belief_of, plane
+from tests.sloped import sloped_study, wave_slopes, waves
 
 DRAWS = 100_000
-OUTCOMES = pytest.mark.xfail(strict=True, reason="the few outcomes have second moments up to 1.5, and d-KG is up to 160 % too high")
+OUTCOMES = pytest.mark.xfail(strict=True, reason="the few outcomes have second moments up to 1.5: d-KG is up to 160 % too high")
 
 
 def situation(dimensions, count, seed=0, share=None):
@@ -132,16 +132,19 @@ def test_imagined_outcomes_have_the_moments_of_a_standard_normal(dimensions):
     np.testing.assert_allclose(w.T @ w / len(w), np.eye(dimensions), atol=0.21)
 
 
-@pytest.mark.parametrize(("dimensions", "count"), [(1, 3), (2, 4)])
-def test_while_trials_run_their_outcomes_come_first(dimensions, count, many_outcomes):
-    belief, _ = situation(dimensions, count, 0)
-    belief = with_running(belief, np.random.default_rng(7).random((2, dimensions)))
-    grid, U = grid_of(dimensions), np.random.default_rng(8).random((8, dimensions))
+@pytest.mark.parametrize(
+    ("waiting", "U"),
+    [([[0.2], [0.5]], [[0.65], [0.8], [0.95]]), ([[0.63, 0.9], [0.78, 0.23]], [[0.92, 0.37], [0.49, 0.97]])], ids=["line", "plane"],
+)
+def test_while_trials_run_their_outcomes_come_first(waiting, U, many_outcomes):
+    dimensions = len(waiting[0])
+    belief = with_running(situation(dimensions, 2 + dimensions)[0], np.array(waiting))
+    grid, U = grid_of(dimensions), np.array(U)
     ahead = SlopedLookAhead.over(belief, grid)
     found = np.exp(np.concatenate([ahead.sampled()(u[None, :]) for u in U]))
     truth = np.array([by_monte_carlo(belief, u, np.vstack([grid, u])) for u in U])
-    assert (truth > 0.01).sum() >= 2
-    np.testing.assert_allclose(found[truth > 0.01], truth[truth > 0.01], rtol=0.03)
+    assert (truth > 0.01).all()
+    np.testing.assert_allclose(found, truth, rtol=0.03)
 
 
 @pytest.mark.parametrize("running", [0, 1])
@@ -191,21 +194,3 @@ def test_what_is_not_active_tells_no_slope():
     _, slopes = Told(belief.objective, belief.sloped, belief.slope_share).parts(Z)
     there, _ = Told(belief.objective, belief.sloped, belief.slope_share).moves(Z, P, Z)
     assert len(slopes) == 0 or np.abs(there[0, :, 1:]).max() < 1e-9
-
-
-@pytest.mark.parametrize("space", [plane(2), mixed_space()], ids=["plane", "mixed"])
-def test_it_runs_on_numbers_and_on_mixed_conditional_spaces(space):
-    value, slopes = (mixed_value, mixed_slopes) if "rate" in space else (waves, wave_slopes)
-    history = st.minimize(
-        lambda config: st.Outcome(value(config), cost=1.0, gradient=slopes(config)), space, 14, method=st.DKG(), seed=0, stop=None
-    ).history
-    assert len({space.key(trial.config) for trial in history}) == 14
-    assert all(space.check(trial.config) == trial.config for trial in history)
-
-
-def test_with_slopes_it_finds_a_minimum_in_a_handful_of_trials():
-    def objective(config):
-        return st.Outcome(bowl(config), cost=1.0, gradient={name: 2 * (x - 0.3) for name, x in config.items()})
-
-    result = st.minimize(objective, plane(3), 8, method=st.DKG(), seed=0, initial=3, stop=None)
-    assert bowl(result.recommended.config) < 1e-3

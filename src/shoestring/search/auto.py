@@ -13,6 +13,7 @@ from ..acquisition.fidelity_knowledge import CFKG
 from ..acquisition.improvement import LogEI
 from ..acquisition.paced import Paced
 from ..acquisition.sloped_knowledge import CFDKG
+from ..surrogate.belief import MANY, spread_rows
 from ..trial import Suggestion
 from .bayes import Bayes
 from .method import Situation
@@ -52,7 +53,8 @@ def costs_matter(situation: Situation) -> bool:
     if situation.costs_go_unnoticed or situation.cost is None:
         return False
     mean, _ = situation.cost.left_out()
-    if len(mean) != len(seen.gamma):
+    gamma = seen.gamma[spread_rows(len(seen.gamma), MANY)]  # what it was learnt from
+    if len(mean) != len(gamma):
         return True
-    wrong = float(np.sum((mean - seen.gamma) ** 2))
-    return wrong <= (1.0 - EXPLAINED) * float(np.sum((seen.gamma - seen.gamma.mean()) ** 2))
+    wrong = float(np.sum((mean - gamma) ** 2))
+    return wrong <= (1.0 - EXPLAINED) * float(np.sum((gamma - gamma.mean()) ** 2))

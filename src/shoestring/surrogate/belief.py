@@ -26,6 +26,7 @@ from .viability import Viability, learn_viability
 
 log = logging.getLogger("shoestring")
 
+MANY = 400  # rows that what fails and what things cost are learnt from at most: neither needs to be known better
 OFTEN = 0.5  # a slope that was told with this share of the trials will be told with the next
 AVERAGE = 0.0  # of standardised values: what a failure that could be foreseen counts as, at best
 
@@ -150,9 +151,9 @@ def form_belief(
         due = due or refreshed(len(whole.y), int(last["trials"]), len(encoding.space))
     kind = None if due else last.get("output")
     output, fit = fit_output(seen, encoding.features(seen.U), encoding, model, start, due, kind)
-    failed = encoding.features(seen.failed)
+    failed = encoding.features(seen.failed[-MANY // 2 :])
     labels = np.array(last["viability"], dtype=float) if last.get("viability") else None
-    viability = learn_viability(Z, failed, encoding.groups, start=labels, cold=due)
+    viability = learn_viability(Z[spread_rows(n, MANY)], failed, encoding.groups, start=labels, cold=due)
     foreseen = failed[:0] if viability is None else failed[viability.foreseen()]
     pending = encoding.features(seen.pending)
     typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
@@ -193,8 +194,18 @@ def believed_cost(
     seen: Observations, encoding: Encoding, model: CostModel, known: Mapping[str, Any] | None = None
 ) -> CostPosterior | None:
     """The cost model fitted to what was paid so far; some models need no data."""
-    costs = CostObservations(seen.priced, seen.gamma, seen.censored)
+    rows = spread_rows(len(seen.gamma), MANY)
+    costs = CostObservations(seen.priced[rows], seen.gamma[rows], seen.censored[rows])
     return fit_costs(model, costs, encoding, known) if len(costs) or getattr(model, "needs_no_data", False) else None
+
+
+def spread_rows(count: int, most: int) -> NDArray[np.intp]:
+    """All rows, or of many: the last quarter of ``most``, and the others spread evenly over the rest."""
+    if count <= most:
+        return np.arange(count)
+    late = most // 4
+    early = np.linspace(0, count - late - 1, most - late).round().astype(np.intp)
+    return np.concatenate([early, np.arange(count - late, count)])
 
 
 def with_pending(objective: Posterior, waiting: Array) -> Posterior:

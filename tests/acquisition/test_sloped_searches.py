@@ -1,0 +1,142 @@
+"""Studies searched by d-KG and cf-d-KG: where slopes are told and where they are not, in batches, and where little is left to know."""
+
+import math
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from tests.problems import bowl, mixed_space, mixed_value, plane
+from tests.sloped import mixed_slopes, sloped_study, wave_slopes, waves
+
+
+def told(value, slopes):
+    return lambda config: st.Outcome(value(config), cost=1.0, gradient=slopes(config))
+
+
+def bowl_slopes(config):
+    return {name: 2 * (x - 0.3) for name, x in config.items()}
+
+
+@pytest.mark.parametrize("space", [plane(2), mixed_space()], ids=["plane", "mixed"])
+def test_it_runs_on_numbers_and_on_mixed_conditional_spaces(space):
+    problem = (mixed_value, mixed_slopes) if "rate" in space else (waves, wave_slopes)
+    history = st.minimize(told(*problem), space, 13, method=st.DKG(), seed=0, stop=None).history
+    assert len({space.key(trial.config) for trial in history}) == 13
+    assert all(space.check(trial.config) == trial.config for trial in history)
+
+
+def test_with_slopes_it_finds_a_minimum_in_a_handful_of_trials():
+    result = st.minimize(told(bowl, bowl_slopes), plane(3), 8, method=st.DKG(), seed=0, initial=3, stop=None)
+    assert bowl(result.recommended.config) < 1e-3
+
+
+@pytest.mark.parametrize(("sloped", "plain"), [(st.DKG(), st.KG()), (st.CFDKG(), st.CFKG())], ids=["DKG", "CFDKG"])
+def test_while_no_slopes_are_told_it_is_the_same_without_slopes(sloped, plain):
+    """Few slopes too: one trial in three tells them, so the next is not expected to."""
+    for told_where in (lambda number: False, lambda number: number % 3 == 0):
+        asked = [
+            sloped_study(plane(2), waves, wave_slopes, 12, told_where=told_where, method=method).ask().config for method in (sloped, plain)
+        ]
+        assert asked[0] == asked[1]
+
+
+def test_where_slopes_are_told_it_asks_for_something_else():
+    asked = [sloped_study(plane(2), waves, wave_slopes, 6, method=method, initial=5).ask().config for method in (st.DKG(), st.KG())]
+    assert asked[0] != asked[1]
+
+
+@pytest.mark.parametrize("method", [st.DKG(), st.CFDKG()], ids=repr)
+def test_a_batch_has_points_of_its_own(method):
+    study = sloped_study(plane(2), waves, wave_slopes, 8, method=method)
+    points = np.array([list(trial.config.values()) for trial in study.ask_many(4)])
+    apart = np.linalg.norm(points[:, None] - points[None, :], axis=2)[np.triu_indices(4, 1)]
+    assert (apart > 1e-3).all()
+    assert len({tuple(trial.config.values()) for trial in study.history}) == 12
+
+
+CONSTANT = {"x0": 0.0, "x1": 0.0}
+DEGENERATE = {
+    "one": [({"x0": 0.4, "x1": 0.6}, 1.0, {"x0": 0.5, "x1": -0.5})],
+    "duplicates": [({"x0": 0.4, "x1": 0.6}, 1.0, {"x0": 0.5, "x1": -0.5})] * 5,
+    "duplicates that disagree": [({"x0": 0.4, "x1": 0.6}, float(k), {"x0": 0.5 * k, "x1": -0.5}) for k in range(4)],
+    "constant": [({"x0": x, "x1": y}, 2.0, CONSTANT) for x in (0.1, 0.5, 0.9) for y in (0.1, 0.5, 0.9)],
+    "huge": [({"x0": x, "x1": 0.5}, 1e300 * x, {"x0": 1e300, "x1": 0.0}) for x in (0.1, 0.4, 0.9)],
+    "steep": [({"x0": x, "x1": 0.5}, x, {"x0": 1e200, "x1": -1e200}) for x in (0.1, 0.4, 0.9)],
+    "saturated": [({"x0": x, "x1": y}, bowl({"x0": x, "x1": y}), bowl_slopes({"x0": x, "x1": y}))
+                  for x in np.linspace(0, 1, 7) for y in np.linspace(0, 1, 7)],
+}
+
+
+@pytest.mark.parametrize("trials", list(DEGENERATE.values()), ids=list(DEGENERATE))
+@pytest.mark.parametrize("method", [st.DKG(), st.CFDKG()], ids=repr)
+def test_degenerate_cases_give_a_new_point(trials, method):
+    study = st.Study(plane(2), method, seed=0, initial=1)
+    for config, value, gradient in trials:
+        study.add(config, value, gradient=gradient, cost=1.0)
+    trial = study.ask()
+    assert all(0 <= x <= 1 for x in trial.config.values())
+    assert trial.config not in [config for config, _, _ in trials]
+    assert math.isfinite(trial.suggestion["predicted"])
+    assert all(math.isfinite(x) for x in trial.suggestion["model"]["theta"])
+
+
+def test_of_one_value_with_a_slope_the_way_down_is_tried():
+    study = st.Study(plane(1), st.DKG(), seed=0, initial=1)
+    for x in (0.5, 0.55):
+        study.add({"x0": x}, 1.0 + 0.3 * (x - 0.5), gradient={"x0": 0.3}, cost=1.0)
+    assert study.ask().config["x0"] < 0.5
+
+
+def test_failed_and_running_trials():
+    study = sloped_study(plane(2), waves, wave_slopes, 12, fails=lambda config: config["x0"] > 0.8, method=st.DKG())
+    asked = [study.ask() for _ in range(3)]
+    assert len({tuple(trial.config.values()) for trial in asked}) == 3
+
+
+EPOCHS = st.Space(x0=st.Float(0, 1), x1=st.Float(0, 1), epochs=st.Fidelity(1, 9), rows=st.Fidelity(0.1, 1.0))
+
+
+def learning(config):
+    """Low fidelities see the bowl displaced; slopes by the configuration are told, and none by the fidelities."""
+    off = 0.3 / config["epochs"] + 0.1 * (1 - config["rows"])
+    place = {name: config[name] - off for name in ("x0", "x1")}
+    slopes = bowl_slopes(place)
+    return st.Outcome(bowl(place) + off, cost=0.2 + config["epochs"] * config["rows"], gradient=slopes)
+
+
+@pytest.mark.parametrize("cost_model", ["auto", st.KnownCost(lambda config: 0.2 + config["epochs"] * config["rows"])], ids=["auto", "known"])
+def test_over_fidelities_and_costs(cost_model):
+    result = st.minimize(learning, EPOCHS, 24, method=st.CFDKG(), cost_model=cost_model, seed=0, initial=6, stop=None)
+    assert all(EPOCHS.check(trial.config) == trial.config for trial in result.history)
+    assert len({EPOCHS.key(trial.config) for trial in result.history}) == 24
+    assert len({trial.config["epochs"] for trial in result.history}) > 2
+    assert result.spent < 0.7 * 24 * 9.2
+    best = result.recommended.config
+    assert (best["epochs"], best["rows"]) == (9, 1.0)
+    assert learning(best).value < 0.04
+
+
+@pytest.mark.parametrize("space", [EPOCHS, plane(2)], ids=["fidelities", "none"])
+def test_while_costs_are_not_known_it_runs_too(space):
+    study = st.Study(space, st.CFDKG(), seed=0, initial=3, stop=None)
+    for _ in range(5):
+        trial = study.ask()
+        full = trial.config | {name: trial.config.get(name, 1) for name in ("epochs", "rows")}
+        study.tell(trial, learning(full).value, gradient=learning(full).gradient)
+    assert len({space.key(trial.config) for trial in study.history}) == 5
+
+
+def test_the_same_seed_gives_the_same_trials_and_so_does_a_study_stored_half_way():
+    whole, part = (st.Study(EPOCHS, st.CFDKG(), seed=3, initial=4, stop=None) for _ in range(2))
+    whole.minimize(learning, 9)
+    part.minimize(learning, 6)
+    rest = st.Study.from_json(part.to_json(), st.CFDKG(), stop=None)
+    rest.minimize(learning, 9)
+    assert [(trial.config, trial.suggestion) for trial in rest.history] == [(trial.config, trial.suggestion) for trial in whole.history]
+
+
+def test_hyperparameters_may_be_integrated_out():
+    model = st.GP(inference="mcmc", sets=3)
+    study = sloped_study(plane(2), waves, wave_slopes, 9, method=st.DKG(), model=model)
+    assert len(study.ask().suggestion["model"]["sets"]) == 3
