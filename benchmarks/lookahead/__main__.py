@@ -7,6 +7,7 @@ Runs what is not stored yet, and summarises what is. Results lie in benchmarks/r
 
 import argparse
 import json
+import statistics
 import warnings
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,11 @@ def key(report: dict[str, Any]) -> dict[str, Any]:
         if f"botorch {name}" in ms and name in ms:
             peer = ms[f"botorch {name}"]
             found[f"{name.lower()}_vs_botorch"] = {n: round(peer[n] / ms[name][n], 1) for n in peer}
-    found["kg_value_ratio"] = {str(entry["n"]): round(entry["ratio"], 3) for entry in report["speed"].get("judged", [])}
+    ratios: dict[str, list[float]] = {}
+    for entry in report["speed"].get("judged", []):
+        ratios.setdefault(str(entry["n"]), []).append(entry["ratio"])
+    found["kg_value_ratio"] = {n: round(statistics.fmean(values), 3) for n, values in ratios.items()}
+    found["paired"] = {name: each.get("50") for name, each in report.get("quality", {}).get("paired", {}).items()}
     return found
 
 

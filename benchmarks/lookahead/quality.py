@@ -108,26 +108,44 @@ def run_missing(folder: Path, labels: list[str], seeds: int) -> None:
         print(f"{time.strftime('%H:%M:%S')} quality, seed {seed}", file=sys.stderr, flush=True)
 
 
-def summarise(folder: Path, labels: list[str]) -> dict[str, Any]:
-    """Average ranks at each of POINTS on shared runs, and KG against EI by a paired test of log regrets."""
-    from scipy.stats import wilcoxon
+PAIRS = (("KG", "EI"), ("ES", "EI"), ("PES", "EI"), ("MES", "EI"), ("EI+mcmc", "EI"), ("KG+mcmc", "KG"))
 
-    found = {label: {(e["problem"], e["seed"]): e["regret"] for e in lines.read(folder / f"{label}.jsonl")} for label in labels}
+
+def summarise(folder: Path, labels: list[str]) -> dict[str, Any]:
+    """Average ranks of the methods at each of POINTS on shared runs, and pairs by a one-sided paired test of log regrets.
+
+    Hyperparameters integrated out are compared with their own method alone, on the seeds that they have.
+    """
+    found = {label: {(e["problem"], e["seed"]): e["regret"] for e in lines.read(folder / f"{label}.jsonl")} for label in METHODS}
     found = {label: entries for label, entries in found.items() if entries}
-    shared = sorted(set.intersection(*(set(entries) for entries in found.values()))) if found else []
-    report: dict[str, Any] = {"runs": len(shared), "average_rank": {}, "kg_against_ei": {}}
-    pick: Callable[[str, int], Any] = lambda label, k: np.array([found[label][key][k] for key in shared])  # noqa: E731
+    plain = [label for label in found if "+" not in label]
+    shared = sorted(set.intersection(*(set(found[label]) for label in plain))) if plain else []
+    report: dict[str, Any] = {"runs": len(shared), "average_rank": {}, "paired": {}}
     for k, point in enumerate(POINTS if shared else ()):
-        table = rank(np.array([pick(label, k) for label in found]).T)
+        table = rank(np.array([[found[label][key][k] for key in shared] for label in plain]).T)
         groups = [table[[i for i, key in enumerate(shared) if key[0] == name]] for name in NAMES]
         middle, low, high = bootstrap([group for group in groups if len(group)])
         report["average_rank"][str(point)] = {
             label: {"mean": round(float(middle[i]), 3), "low": round(float(low[i]), 3), "high": round(float(high[i]), 3)}
-            for i, label in enumerate(found)
+            for i, label in enumerate(plain)
         }
-        if {"KG", "EI"} <= set(found):
-            floored = [np.log(np.maximum(pick(label, k), FLOOR)) for label in ("KG", "EI")]
-            difference = floored[0] - floored[1]
-            p = float(wilcoxon(difference, alternative="less").pvalue) if np.any(difference) else 1.0
-            report["kg_against_ei"][str(point)] = {"mean_log_ratio": round(float(difference.mean()), 4), "p": round(p, 5)}
+        for one, other in PAIRS:
+            if one in found and other in found:
+                report["paired"].setdefault(f"{one} against {other}", {})[str(point)] = paired(found[one], found[other], k)
     return report
+
+
+def paired(one: dict[Any, list[float]], other: dict[Any, list[float]], k: int) -> dict[str, float]:
+    """Mean log ratio of regrets (below 0: ``one`` is ahead), with a bootstrap interval, and Wilcoxon's p for "ahead"."""
+    from scipy.stats import wilcoxon
+
+    keys = sorted(set(one) & set(other))
+    logs = [np.log(np.maximum([entries[key][k] for key in keys], FLOOR)) for entries in (one, other)]
+    difference = logs[0] - logs[1]
+    p = float(wilcoxon(difference, alternative="less").pvalue) if np.any(difference) else 1.0
+    draws = np.random.default_rng(0).choice(difference, (2000, len(difference))).mean(axis=1)
+    low, high = np.quantile(draws, [0.025, 0.975])
+    return {
+        "runs": len(keys), "mean_log_ratio": round(float(difference.mean()), 3), "low": round(float(low), 3),
+        "high": round(float(high), 3), "p": round(p, 5),
+    }  # fmt: skip

@@ -206,6 +206,10 @@ def observe(history: History) -> Observations:
     priced = np.array([trial.state in (State.DONE, State.FAILED) and (trial.cost or 0.0) > 0.0 for trial in history], dtype=bool)
     paid = [trial for trial, known in zip(history, priced, strict=True) if known]
     given_up = [space.encode({**trial.config, **trial.suggestion["asked"]}) for trial in finished if gave_up(trial)]
+    slopes = np.full(U_done.shape, np.nan)
+    for row, trial in enumerate(finished):
+        if trial.gradient:
+            slopes[row] = unit_slopes(trial, space)
     seen = Observations(
         U=U_done,
         y=y,
@@ -217,7 +221,7 @@ def observe(history: History) -> Observations:
         gamma=np.log([float(trial.cost or 0.0) for trial in paid]),
         censored=np.array([trial.censored for trial in paid], dtype=bool),
         measured=np.array([trial.cost == trial.seconds for trial in paid], dtype=bool),
-        slopes=sign * np.array([unit_slopes(trial, space) for trial in finished]).reshape(U_done.shape),
+        slopes=sign * slopes,
         given_up=np.array(given_up).reshape(len(given_up), len(space)),
     )
     return seen.with_traces(traced(history.trials, space) if space.fidelities else [], space)

@@ -20,12 +20,12 @@ from .sparse import FITC, VFE, Model
 from .subset import KMeansSubset, Rows, Subset, last_refresh
 
 CHEAP = 300  # trials up to which all are used
-LEAST = 150  # clusters
+LEAST, MOST = 150, 250  # clusters
 
 
 @dataclass(frozen=True)
 class AutoSubset(KMeansSubset):
-    """All trials up to CHEAP, then the best of each of N / 20 clusters, LEAST at least."""
+    """All trials up to CHEAP, then the best of each of N / 20 clusters, LEAST at least and MOST at most."""
 
     def rows(self, Z: Array, y: Array, at_target: NDArray[np.bool_], encoding: Encoding, seed: int) -> Rows:
         if not self.in_use(len(y), len(encoding.space)):
@@ -36,7 +36,7 @@ class AutoSubset(KMeansSubset):
         return trials > CHEAP and super().in_use(trials, parameters)
 
     def count(self, refresh: int) -> int:
-        return min(max(super().count(refresh), LEAST), refresh)
+        return min(max(super().count(refresh), LEAST), MOST, refresh)
 
 
 def with_subset(model: Model, subset: object) -> Model:
