@@ -9,8 +9,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.subset import measures, methods, run
-from benchmarks.subset.measures import Runs, tidy
+from benchmarks.subset.measures import Array, Runs, tidy
 
 Stored = dict[str, dict[str, Runs]]  # by problem, then label
 OURS, EXACT = "default", "exact"
@@ -31,17 +33,18 @@ def collect(folder: Path, names: Iterable[str], labels: Iterable[str], factor: i
     return {name: by for name, by in found.items() if by}
 
 
+def spread(values: Array) -> dict[str, Any]:
+    numbers = {"mean": values.mean(), "deviation": values.std(), "median": np.median(values)}
+    return {name: tidy(float(number)) for name, number in numbers.items()} | {"runs": len(values)}
+
+
 def quality(by: dict[str, Runs]) -> dict[str, Any]:
     """One row of table 1."""
     values = {label: measures.column(runs, "best") for label, runs in by.items()}
     best = min(values, key=lambda label: float(values[label].mean()))
     beaten = [label for label in by if label != best and measures.compare(by[best], by[label]).get("verdict") == "better"]
     entry: dict[str, Any] = {
-        "methods": {
-            label: {"mean": tidy(found.mean()), "deviation": tidy(found.std()), "median": tidy(float(sorted(found)[len(found) // 2]))}
-            | {"runs": len(found)}
-            for label, found in values.items()
-        },
+        "methods": {label: spread(found) for label, found in values.items()},
         "best": best,
         "significantly_worse_than_best": beaten,
     }
@@ -90,12 +93,11 @@ def key(report: dict[str, Any]) -> dict[str, Any]:
     """Against the targets. ``no_worse`` counts medians no higher, which is harder than ``not_significantly_worse``."""
     found: dict[str, Any] = {"cases": len(report), "time_saved": {}}
     for label in (*SAVERS, OURS):
-        entries = {n: e["time"].get(label, {}) for n, e in report.items() if e["dimensions"] == SAVED_IN}
-        by = {name: entry["saved"] for name, entry in entries.items() if entry.get("saved") is not None}
-        if by:
-            lowest = min(by.values())
-            found["time_saved"][label] = {"lowest": lowest, "mean": tidy(sum(by.values()) / len(by)), "by": by}
-            found["time_saved"][label]["met"] = lowest >= SAVED
+        rows = [entry["time"].get(label, {}) for entry in report.values() if entry["dimensions"] == SAVED_IN]
+        known = [row for row in rows if row.get("saved") is not None]
+        if known:
+            lowest = {name: min(row[name] for row in known) for name in CLOCKS.values()}
+            found["time_saved"][label] = {"cases": len(known), "lowest": lowest, "met": lowest["saved"] >= SAVED}
     for rival in (EXACT, *methods.SPARSE):
         against = {name: entry["quality"]["default_against"].get(rival) for name, entry in report.items()}
         judged = {name: verdict for name, verdict in against.items() if verdict}

@@ -68,9 +68,17 @@ def test_only_candidates_at_the_target_can_be_best():
     assert found.cv_results_["rank_test_score"][found.best_index_] > 1  # the ranks know nothing of resources
 
 
-def test_while_none_is_at_the_target_the_best_of_all_is_best():
+def test_while_none_is_at_the_target_the_last_fit_is_what_the_model_recommends_there():
     found = rows_search(method=Cheap("n_samples", [60, 30])).fit(X, y)
-    assert found.best_score_ == -20
+    assert list(found.cv_results_["n_resources"]) == [60, 30, 60, 30, 60, 150]
+    assert found.best_index_ == 5
+    assert found.best_score_ == -100
+
+
+def test_the_default_method_ends_with_the_whole_resource_too():
+    found = rows_search(n_iter=10).fit(X, y)
+    assert len(found.cv_results_["n_resources"]) == 10
+    assert found.cv_results_["n_resources"][found.best_index_] == 150
 
 
 def test_a_function_for_refit_chooses_among_all():
@@ -80,7 +88,7 @@ def test_a_function_for_refit_chooses_among_all():
 
 
 def test_methods_that_know_nothing_of_fidelities_ask_at_the_target():
-    found = rows_search(max_resources=120).fit(X, y)
+    found = rows_search(max_resources=120, method=st.EI()).fit(X, y)
     assert set(found.cv_results_["n_resources"]) == {120}
     assert set(found.cv_results_["mean_test_score"]) == {-80.0}
     assert found.best_estimator_.rows_ == 150

@@ -15,8 +15,10 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import FitFailedWarning
 
 from ..budget import Budget
+from ..confirming import unconfirmed, usable
 from ..errors import MethodError, NothingFits, SpaceExhausted
 from ..loop import reason_to_stop
+from ..search.recommend import CONFIRMS
 from ..study import Study
 from ..termination.verdict import Verdict
 from ..trial import State, Trial
@@ -51,9 +53,9 @@ class Rounds:
 
     def run(self, budget: Budget) -> Verdict:
         """Until there is a reason to stop; scikit-learn's own error if no candidate could be fitted."""
-        while not (verdict := reason_to_stop(self.study, budget)):
+        while not (verdict := reason_to_stop(self.study, left := usable(self.study, budget) if self.unsettled else budget)):
             began = time.perf_counter()
-            trials, end = self.ask(budget)
+            trials, end = self.ask(left)
             if end is not None and not trials:
                 verdict = end
                 break
@@ -62,6 +64,9 @@ class Rounds:
             if self.splits.folds and len(self.candidates) == len(trials):  # the first round: now the folds are known
                 self.study.rule = with_fold_sizes(self.study.rule, self.splits.test_sizes, self.splits.train_sizes)
             self.study.seconds += time.perf_counter() - began
+        self.study.budget = budget
+        if self.unsettled and self.splits.folds:
+            self.confirm(budget)
         if self.results is None:
             raise self.failure or MethodError(f"the search ended before its first candidate: {verdict.reason}")
         if self.failure is not None:
@@ -69,6 +74,19 @@ class Rounds:
             told = f"{lost} could not be fitted on any fold and got the score {self.error_score}; the last error was"
             warnings.warn(f"{told}\n{self.failure}", FitFailedWarning, stacklevel=2)
         return verdict
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether there is a resource, and nothing has been fitted with the whole of it."""
+        log = self.study.log
+        return bool(self.study.space.fidelities) and not any(log.at_target(trial) for trial in log.having(State.DONE))
+
+    def confirm(self, budget: Budget) -> None:
+        """Fit what is recommended with the whole resource, so that the best candidate is not one of a share of it."""
+        if (config := unconfirmed(self.study, budget)) is not None:
+            self.study.ledger.queue.insert(0, (config, {"by": "you", "why": CONFIRMS}))
+            trial = self.study.ask()
+            self.fit([trial], self.row_share(trial))
 
     def ask(self, budget: Budget) -> tuple[list[Trial], Verdict | None]:
         """One candidate at first, then one for each set of folds that can be fitted at the same time."""
