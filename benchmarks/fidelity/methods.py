@@ -18,8 +18,8 @@ from benchmarks.problems.core import Config
 
 FACTORIES: dict[str, Callable[[Any], Any]] = {
     "cfKG": lambda st: st.CFKG(),
-    "cf-d-KG": lambda st: st.CFKG(),  # the same method, told gradients
-    "d-KG": lambda st: st.DKG() if hasattr(st, "DKG") else st.KG(),
+    "cf-d-KG": lambda st: st.CFDKG(),
+    "d-KG": lambda st: st.DKG(),
     "KG": lambda st: st.KG(),
     "EI": lambda st: st.EI(),
     "BOCA": lambda st: st.BOCA(),

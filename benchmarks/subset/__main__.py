@@ -42,7 +42,8 @@ def _names(part: str, options: argparse.Namespace) -> list[str]:
         if absent := [name for name in found if not tasks.exists(name, options.tables)]:
             print(f"no table for {', '.join(absent)}", file=sys.stderr, flush=True)
         return [name for name in found if name not in absent]
-    chosen = [name for name in given or (QUICK_FUNCTIONS if options.quick else functions.FUNCTIONS) if name in functions.FUNCTIONS]
+    every = QUICK_FUNCTIONS if options.quick else functions.FUNCTIONS
+    chosen = [name for name in given or every if name in functions.FUNCTIONS]
     usual = functions.DIMENSIONS if part == "table1" else functions.DIMENSIONS[-1:]
     dimensions = [int(d) for d in listed(options.dims) or ((QUICK_DIMENSION,) if options.quick else usual)]
     return functions.names(chosen, dimensions, options.shifted)

@@ -1,8 +1,8 @@
 """How the paper compares two methods: Wilcoxon's signed-rank test, Cliff's delta, and the rate of improvement (its C.4).
 
     Wilcoxon     of pairs with the same seed, two-sided, at 5 %; pairs without a difference are left out
-    delta        P(a > b) - P(a < b) over all pairs of runs; negative: a is lower. |delta| < 0.147 is negligible, up to 0.33 small,
-                 above obvious
+    delta        P(a > b) - P(a < b) over all pairs of runs; negative: a is lower. Below 0.147 in size it is negligible, up to
+                 0.33 small, above obvious
     ROI          (t_BO - t) / t_BO, t the mean time of a method and t_BO that of the exact one
 
 The test looks at values as they are, not at logarithms, as in the paper. Values below FLOOR count as equal: they are all zero

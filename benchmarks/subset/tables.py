@@ -127,7 +127,8 @@ def alphas_key(report: dict[str, Any]) -> dict[str, Any]:
 
 def text(report: dict[str, Any]) -> str:
     """A line a problem and method. After the values: * the best, - significantly worse than the best."""
-    lines = [f"{'':<20}{'':<12}{'mean':>11}{'deviation':>11}{'runs':>6}{'seconds':>10}{'saved':>9}  against exact: verdict, p, delta"]
+    titles = f"{'mean':>11}{'deviation':>11}{'runs':>6}{'seconds':>10}{'saved':>9}  against exact: verdict, p, delta"
+    lines = [f"{'':<32}{titles}"]
     for name, entry in report.items():
         row = entry["quality"]
         for label, values in row["methods"].items():

@@ -36,7 +36,7 @@ def with_running(belief, waiting):
 
 
 def grid_of(dimensions):
-    axis = np.linspace(0, 1, 201 if dimensions == 1 else 31)
+    axis = np.linspace(0, 1, 201 if dimensions == 1 else 25)
     return np.stack(np.meshgrid(*[axis] * dimensions), axis=-1).reshape(-1, dimensions)
 
 
@@ -132,7 +132,10 @@ def test_imagined_outcomes_have_the_moments_of_a_standard_normal(dimensions):
     np.testing.assert_allclose(w.T @ w / len(w), np.eye(dimensions), atol=0.21)
 
 
-RUNNING = {"line": ([[0.2], [0.5]], [[0.65], [0.8], [0.95]]), "plane": ([[0.63, 0.9], [0.78, 0.23]], [[0.87, 0.39], [0.81, 0.42]])}
+RUNNING = {
+    "line": ([[0.2], [0.5]], [[0.65], [0.8], [0.95]]),
+    "plane": ([[0.63, 0.9], [0.78, 0.23]], [[0.87, 0.39], [0.81, 0.42]]),
+}
 
 
 @pytest.mark.parametrize(("waiting", "U"), list(RUNNING.values()), ids=list(RUNNING))

@@ -1,4 +1,4 @@
-"""Studies searched by d-KG and cf-d-KG: with slopes and without, in batches, over fidelities, and where little is left to know."""
+"""Studies searched by d-KG and cf-d-KG: with slopes and without, in batches, over fidelities, and in odd cases."""
 
 import math
 

