@@ -20,7 +20,8 @@ SAVED = 0.97  # of the exact one's seconds, in ten dimensions
 SAVERS, SAVED_IN = ("SCS", "KCS"), 10
 BETTER = 5 / 15  # of the cases, significantly, than the exact one
 NO_WORSE = 12 / 15  # than VFE and FITC
-CLOCKS = {"optimizer_seconds": "saved", "processor_seconds": "saved_processor"}
+# The processor's account comes first: on a machine that others use too, the clock on the wall may run many times as fast.
+CLOCKS = {"processor_seconds": "saved", "optimizer_seconds": "saved_wall"}
 
 
 def collect(folder: Path, names: Iterable[str], labels: Iterable[str], factor: int) -> Stored:
@@ -57,8 +58,8 @@ def seconds(by: dict[str, Runs]) -> dict[str, Any]:
     """One row of table 2."""
     entry: dict[str, Any] = {}
     for label, runs in by.items():
-        spent = measures.column(runs, "optimizer_seconds")
-        entry[label] = {"seconds": tidy(spent.mean()), "deviation": tidy(spent.std())}
+        spent, wall = (measures.column(runs, clock) for clock in CLOCKS)
+        entry[label] = {"seconds": tidy(spent.mean()), "deviation": tidy(spent.std()), "wall": tidy(wall.mean())}
         for clock, name in CLOCKS.items():
             if EXACT in by and label != EXACT:
                 entry[label][name] = measures.saved(runs, by[EXACT], clock)

@@ -7,8 +7,8 @@ differ by the search alone. The paper's errors bear that out: they are multiples
 that it was hardly mfeat_fourier with its 2000.) What it calls the mean squared error is the share of wrong classes.
 
 A network is trained for EPOCHS epochs by Adam, and for STEPS steps at most: HPOBench has hundreds of epochs, but a thousand
-units in three layers with batches of four take a quarter of a minute an epoch. Standardised features, one thread. Values depend on
-the config alone, so a config that two methods of one process ask for (they begin alike) is fitted once.
+units in three layers with batches of four take a quarter of a minute an epoch. Standardised features, one thread. Values
+depend on the config alone, so a config that two methods of one process ask for (they begin alike) is fitted once.
 """
 
 import csv

@@ -119,12 +119,15 @@ class Numeric:
         low, high = self._ends()
         return value * (high - low) if self.log else high - low
 
-    def values(self, u: Array) -> Array:
-        """The valid values nearest to unit coordinates, as floats (elementwise)."""
+    def relaxed(self, u: Array) -> Array:
+        """Values at unit coordinates, those between two valid ones included (elementwise)."""
         low, high = self._ends()
         raw = low + np.clip(u, 0.0, 1.0) * (high - low)
-        if self.log:
-            raw = np.exp(raw)
+        return np.exp(raw) if self.log else raw
+
+    def values(self, u: Array) -> Array:
+        """The valid values nearest to unit coordinates, as floats (elementwise)."""
+        raw = self.relaxed(u)
         levels = self.levels
         if levels is None:
             return np.clip(raw, self.low, self.high)

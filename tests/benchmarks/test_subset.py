@@ -115,6 +115,20 @@ def test_test_and_effect():
     assert measures.compare(runs([1.0]), {}) == {}
 
 
+def test_the_test_is_exact_with_ties_too():
+    from scipy.stats import wilcoxon
+
+    rng = np.random.default_rng(0)
+    for n, shift in ((6, 0.0), (12, 0.4), (20, -0.5)):
+        a, b = rng.random(n) + 1, rng.random(n) + 1 + shift
+        p, lower = measures.signed_rank(a, b)
+        assert p == pytest.approx(float(wilcoxon(a - b, method="exact").pvalue))
+        assert lower == (shift > 0 or wilcoxon(a - b, alternative="less", method="exact").pvalue < 0.5)
+    p, lower = measures.signed_rank(np.ones(5), np.full(5, 2.0))
+    assert (p, lower) == (pytest.approx(2 / 2**5), True)
+    assert measures.signed_rank(np.ones(5), np.ones(5))[0] == 1.0
+
+
 def test_time_saved():
     assert measures.saved(runs([0.0] * 3, 3.0), runs([0.0] * 3, 100.0), "optimizer_seconds") == pytest.approx(0.97)
     assert measures.saved(runs([0.0] * 3, 150.0), runs([0.0] * 3, 100.0), "optimizer_seconds") == pytest.approx(-0.5)

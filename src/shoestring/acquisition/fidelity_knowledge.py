@@ -83,7 +83,7 @@ def per_share(gain: Surface, space: Space) -> Surface:
     def cheapness(U: Array) -> Array:
         total = np.zeros(len(U))
         for j, each in goals.items():
-            total -= np.log(OVERHEAD + np.maximum(each.values(U[:, j]) / each.goal, 0.0) if each.goal > 0 else np.ones(len(U)))
+            total -= np.log(OVERHEAD + np.maximum(each.relaxed(U[:, j]) / each.goal, 0.0) if each.goal > 0 else np.ones(len(U)))
         return total
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:

@@ -76,7 +76,8 @@ class SlopedLookAhead(LookAhead):
 
         def value(U: Array) -> Array:
             Z, G = encoding.features(U), encoding.features(encoding.space.at_target(U))
-            there, own = told.moves(Z, P, G)
+            active = encoding.space.active(U)[:, encoding.groups[belief.sloped]] if encoding.conditional else None
+            there, own = told.moves(Z, P, G, active)
             offset = posterior.mean_at(G)[:, None] + (0.0 if running is None else running.moves(G) @ w[:, :first].T)
             after = np.minimum(
                 (before + there @ w[:, first:].T).min(axis=1), offset + own @ w[:, first:].T
@@ -92,9 +93,14 @@ class SlopedLookAhead(LookAhead):
 
 @cache
 def normals(dimensions: int) -> Array:
-    """SAMPLES quasi-random normal vectors in pairs w, -w."""
-    half = ndtri(np.clip(quasi_random(SAMPLES // 2, dimensions, np.random.default_rng(dimensions)), 1e-6, 1 - 1e-6))
-    return np.vstack([half, -half])
+    """SAMPLES quasi-random normal vectors, or more in many dimensions, in pairs w, -w, with second moments exactly those of
+    N(0, I): so few have others by chance, and each deviation that is too wide is knowledge that is not there.
+    """
+    count = max(SAMPLES // 2, 4 * dimensions)
+    half = ndtri(np.clip(quasi_random(count, dimensions, np.random.default_rng(dimensions)), 1e-6, 1 - 1e-6))
+    factor = np.linalg.cholesky(half.T @ half / count)
+    half = np.linalg.solve(factor, half.T).T
+    return np.asarray(np.vstack([half, -half]))
 
 
 def minimisers_with_slopes(ahead: LookAhead, candidates: Array) -> Array:
@@ -108,7 +114,8 @@ def minimisers_with_slopes(ahead: LookAhead, candidates: Array) -> Array:
     for u in candidates:
         Z = encoding.features(u[None, :])
         (values, slopes), answer = told.parts(Z), encoding.space.at_target(u[None, :])
-        for w in normals(1 + len(belief.sloped))[:: SAMPLES // IMAGINED]:
+        outcomes = normals(1 + len(belief.sloped))
+        for w in outcomes[:: max(len(outcomes) // IMAGINED, 1)]:
             root = np.sqrt(float(belief.objective.mean_and_variance(Z)[1][0]) + belief.objective.noise)
             one = belief.objective.condition_on(
                 values, belief.objective.expected(values) + root * w[:1], np.array([belief.objective.noise])

@@ -35,13 +35,19 @@ class Told:
         kernel, r = self.posterior.kernel, len(self.columns)
         return Values(kernel.scale(Z)), Slopes.at(kernel, np.repeat(Z, r, axis=0), np.tile(self.columns, len(Z)))
 
-    def moves(self, Z: Array, P: Array, G: Array) -> tuple[Array, Array]:
-        """cov D^-T of each candidate Z[n] with all of P (N x m x (1 + r)), and with its own answer G[n] (N x (1 + r))."""
+    def moves(self, Z: Array, P: Array, G: Array, active: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
+        """cov D^-T of each candidate Z[n] with all of P (N x m x (1 + r)), and with its own answer G[n] (N x (1 + r)).
+
+        ``active`` (N x r) says which parameters count at a candidate: the others tell no slope there.
+        """
         posterior, kernel, count, r = self.posterior, self.posterior.kernel, len(Z), len(self.columns)
         values, slopes = self.parts(Z)
 
         def grouped(of_values: Array, of_slopes: Array) -> Array:
-            return np.concatenate([of_values[..., None], of_slopes.reshape(*of_slopes.shape[:-1], count, r)], axis=-1)
+            of_slopes = of_slopes.reshape(*of_slopes.shape[:-1], count, r)
+            if active is not None:
+                of_slopes = of_slopes * active
+            return np.concatenate([of_values[..., None], of_slopes], axis=-1)
 
         V = grouped(posterior.R @ posterior.basis.to(values), posterior.R @ posterior.basis.to(slopes))  # n x N x (1 + r)
         S = -np.einsum("knp,knq->npq", V, V)
@@ -55,6 +61,8 @@ class Told:
         there = grouped(covariance(kernel, fixed, values), covariance(kernel, fixed, slopes))  # m x N x (1 + r)
         there = there - np.einsum("km,knp->mnp", posterior.R @ posterior.basis.to(fixed), V)
         own = paired_prior(kernel, values, slopes, kernel.scale(G), r)
+        if active is not None:
+            own[:, 1:] *= active
         own = own - np.einsum("kn,knp->np", posterior.R @ posterior.basis.to_values(kernel.scale(G)), V)
         return np.einsum("mnp,nqp->nmq", there, inverse), np.einsum("np,nqp->nq", own, inverse)
 

@@ -99,6 +99,8 @@ class GP:
         starts = [layout.clip(start)] if start is not None else []
         if start is None or cold:
             starts.append(self._from_scratch(Z, y, layout, gradients))
+            if gradients is not None:  # slopes that are mostly noise: not to be reached from where they are exact
+                starts.append(np.append(starts[-1][:-1], np.log(0.3)))
         if len(y) > SAMPLE:  # one climb is dear enough: from the start that is higher already
             starts = [max(starts, key=lambda theta: evidence(theta)[0])] if len(starts) > 1 else starts
         ends = [climb(evidence, layout, theta) for theta in starts]

@@ -18,6 +18,10 @@ from .basis import Slopes
 from .kernels import Kernel
 
 
+STEEPEST = 1000.0  # modelled values have deviation 1, and the shortest length scale is a fiftieth of the cube
+UNUSUAL = 50.0  # times the median of all slopes
+
+
 @dataclass(frozen=True)
 class Gradients:
     """Slope r is dt/dz along columns[r] at row rows[r] of the data."""
@@ -31,13 +35,19 @@ class Gradients:
 
     @classmethod
     def of(cls, seen: Observations, encoding: Encoding, output: Output) -> Gradients | None:
-        """None where nobody told a slope. A value above the output's cap is only known to be bad: its slopes are left out."""
+        """None where nobody told a slope.
+
+        A value above the output's cap is only known to be bad: its slopes are left out, and so are slopes that cannot be true of
+        a function whose values differ by about 1 over the unit cube.
+        """
         rows, parameters = np.nonzero(np.isfinite(seen.slopes) & (output.slopes(seen.y) > 0.0)[:, None])
-        if not len(rows):
-            return None
         columns, stretch = encoding.columns_of(parameters)
-        values = seen.slopes[rows, parameters] * output.slopes(seen.y)[rows] / stretch
-        return cls(rows, columns, values)
+        with np.errstate(over="ignore"):
+            values = seen.slopes[rows, parameters] * output.slopes(seen.y)[rows] / stretch
+        possible = np.abs(values) <= STEEPEST
+        if possible.any():
+            possible &= np.abs(values) <= UNUSUAL * max(1.0, float(np.median(np.abs(values[possible]))))
+        return cls(rows[possible], columns[possible], values[possible]) if possible.any() else None
 
     def only(self, rows: NDArray[np.intp]) -> Gradients | None:
         """Those of some rows of the data, numbered anew."""
