@@ -60,7 +60,7 @@ class LiveTrial:
             if amount > self.fidelity[name]:
                 asked = f"{name} = {self.fidelity[name]:g}"
                 raise OutcomeError(f"trial {self.number}: a report at {name} = {amount:g}, but the trial was asked at {asked}")
-            if self.reports and amount < self.reports[-1]["fidelity"].get(name, amount):
+            if amount < max((each["fidelity"].get(name, amount) for each in self.reports), default=amount):
                 raise OutcomeError(f"trial {self.number}: the report goes backwards, {name} = {amount:g} after a higher one")
             at[name] = amount
         if cost is not None:

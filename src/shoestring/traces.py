@@ -96,7 +96,7 @@ def asked_again(trial: Trial, trials: Sequence[Trial], space: Space) -> bool:
 
 def reached(trial: Trial, reports: Sequence[Report]) -> dict[str, float] | None:
     """The fidelities at the last report, if that is short of what was asked; None where it is not, or nobody knows."""
-    at = dict(reports[-1]["fidelity"]) if reports else {}
+    at = {name: amount for each in reports for name, amount in each["fidelity"].items()}  # the last that was named
     return {**trial.fidelity, **at} if any(amount < trial.config[name] for name, amount in at.items()) else None
 
 

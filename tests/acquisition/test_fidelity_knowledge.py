@@ -109,9 +109,9 @@ def test_it_is_accurate_to_two_per_cent_at_every_fidelity(dimensions):
 @pytest.mark.parametrize("dimensions", [1, 2])
 def test_it_is_accurate_in_many_cases(dimensions):
     cases = [(count * dimensions, noise, seed, far)
-             for count in (3, 6) for noise in (1e-5, 0.05) for seed in (10, 11) for far in (0.4, 3.0)]
+             for count in (3, 6) for noise in (1e-5, 0.05) for seed, far in ((10, 0.4), (11, 3.0))]
     errors = np.concatenate([relative_errors(dimensions, *case) for case in cases])
-    assert len(errors) >= 20
+    assert len(errors) >= 12
     assert np.abs(errors).max() < 0.02
 
 
@@ -121,7 +121,7 @@ def test_while_trials_run_it_is_the_average_over_what_they_may_bring():
     waiting, settled = np.array([[0.35, 0.2], [0.8, 1.0]]), belief.objective
     belief = dataclasses.replace(belief, waiting=waiting, objective=settled.condition(waiting, settled.mean_at(waiting)))
     grid, U = target_grid(belief.encoding.space, 301), np.array([[0.4, 0.0], [0.6, 0.7], [0.75, 1.0]])
-    found = np.exp(averaged_surface(belief, grid, 65, count=512)(U, False)[0])
+    found = np.exp(averaged_surface(belief, grid, count=512)(U, False)[0])
     rng, after = np.random.default_rng(0), belief.objective
     factor = np.linalg.cholesky(settled.covariance(waiting) + settled.noise * np.eye(2))
     outcomes = settled.mean_at(waiting) + rng.standard_normal((4000, 2)) @ factor.T
@@ -139,7 +139,7 @@ def test_the_gradient_by_configuration_and_fidelity_is_that_of_differences(space
     belief, seeker = told(space, ask=running)
     assert len(belief.waiting) == running
     points = minima(belief, seeker)
-    surface = CFKG().weighed(LookAhead.over(belief, points).surface(257), belief)
+    surface = CFKG().weighed(LookAhead.over(belief, points).surface(), belief)
     U = np.random.default_rng(2).uniform(0.1, 0.9, (6, len(space)))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0])
@@ -163,29 +163,23 @@ def test_it_is_kg_per_unit_of_cost_and_at_the_target_kg_itself(space):
     w = np.linspace(-8, 8, 20001)
     lowest = (posterior.mean_at(grid)[:, None] + b[:, None] * w).min(axis=0)
     by_hand = posterior.mean_at(grid).min() - np.trapezoid(lowest * np.exp(-w * w / 2), w) / math.sqrt(2 * math.pi)
-    assert np.exp(ahead.surface(257)(u, False)[0][0]) == pytest.approx(by_hand, rel=1e-3, abs=1e-9)
+    assert np.exp(ahead.surface()(u, False)[0][0]) == pytest.approx(by_hand, rel=1e-3, abs=1e-9)
 
 
 @each_space
 def test_while_costs_are_not_known_they_are_taken_to_be_in_proportion_to_the_fidelity(space):
     belief, seeker = told(space)
     belief = dataclasses.replace(belief, cost=None)
-    gain = LookAhead.over(belief, minima(belief, seeker)).surface(65)
+    gain = LookAhead.over(belief, minima(belief, seeker)).surface()
     U = space.snap(np.random.default_rng(4).uniform(0.1, 0.9, (6, len(space))))
     shares = [[space.decode(u)[name] / goal for name, goal in space.target.items()] for u in U]
     by_hand = gain(U, False)[0] - np.log(OVERHEAD + np.array(shares)).sum(axis=1)
     np.testing.assert_allclose(CFKG().weighed(gain, belief)(U, False)[0], by_hand)
 
 
-@pytest.mark.parametrize("name", [
-    "one", "two",
-    pytest.param("whole", marks=pytest.mark.xfail(
-        strict=True, reason="per_share is a staircase of a whole-number fidelity: an ascent sees no cost, or a cliff"
-    )),
-])
-def test_its_slope_while_costs_are_not_known(name):
+@each_space
+def test_its_slope_while_costs_are_not_known(space):
     """As a surface is climbed, whole numbers are relaxed: the cost between two of them lies between theirs."""
-    space = SPACES[name]
     surface = per_share(lambda U, gradient: (np.zeros(len(U)), np.zeros_like(U) if gradient else None), space)
     U = np.random.default_rng(5).uniform(0.2, 0.8, (20, len(space)))
     value, slope = surface(U, True)

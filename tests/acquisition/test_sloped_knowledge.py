@@ -19,7 +19,6 @@ from tests.problems import belief_of, plane
 from tests.sloped import sloped_study, wave_slopes, waves
 
 DRAWS = 100_000
-OUTCOMES = pytest.mark.xfail(strict=True, reason="the few outcomes have second moments up to 1.5: d-KG is up to 160 % too high")
 
 
 def situation(dimensions, count, seed=0, share=None):
@@ -117,7 +116,7 @@ def test_with_many_outcomes_the_value_is_that_of_monte_carlo(case, many_outcomes
     np.testing.assert_allclose(found, truth, rtol=0.03)
 
 
-@pytest.mark.parametrize("case", [*CASES[:2], *(pytest.param(case, marks=OUTCOMES) for case in CASES[2:])], ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_with_few_outcomes_it_is_near_it(case):
     belief, grid, U, truth = truths(*case)
     found = np.exp(SlopedLookAhead.over(belief, grid).sampled()(U))
@@ -125,11 +124,11 @@ def test_with_few_outcomes_it_is_near_it(case):
     np.testing.assert_allclose(found[worth], truth[worth], rtol=0.2)
 
 
-@pytest.mark.parametrize("dimensions", [2, pytest.param(3, marks=OUTCOMES), pytest.param(4, marks=OUTCOMES)])
+@pytest.mark.parametrize("dimensions", [2, 3, 4, 11, 60])
 def test_imagined_outcomes_have_the_moments_of_a_standard_normal(dimensions):
     w = normals(dimensions)
     np.testing.assert_allclose(w.mean(axis=0), 0.0, atol=1e-12)
-    np.testing.assert_allclose(w.T @ w / len(w), np.eye(dimensions), atol=0.21)
+    np.testing.assert_allclose(w.T @ w / len(w), np.eye(dimensions), atol=1e-9)
 
 
 RUNNING = {
@@ -156,7 +155,7 @@ def test_slopes_are_never_worth_less_than_nothing(running):
     if running:
         belief = with_running(belief, np.array([[0.3, 0.8]]))
     points, U = minima(belief, seeker), np.random.default_rng(3).random((40, 2))
-    alone, sloped = (kind.over(belief, points).surface(65)(U, False)[0] for kind in (LookAhead, SlopedLookAhead))
+    alone, sloped = (kind.over(belief, points).surface()(U, False)[0] for kind in (LookAhead, SlopedLookAhead))
     assert (sloped >= alone).all()
     assert (sloped > alone + 0.05).mean() > 0.3
 
@@ -166,7 +165,7 @@ def test_the_noisier_slopes_are_the_less_they_are_worth(many_outcomes):
     for share in (1e-4, 0.5, 1e6):
         belief, _ = situation(1, 3, share=share)
         values.append(np.exp(SlopedLookAhead.over(belief, grid_of(1)).sampled()(U)))
-    alone = np.exp(LookAhead.over(belief, grid_of(1)).surface(257)(U, False)[0])
+    alone = np.exp(LookAhead.over(belief, grid_of(1)).surface()(U, False)[0])
     assert (values[0] > values[1]).all()
     assert (values[1] > values[2]).all()
     np.testing.assert_allclose(values[2], alone, rtol=0.02)
@@ -174,7 +173,7 @@ def test_the_noisier_slopes_are_the_less_they_are_worth(many_outcomes):
 
 def test_the_gradient_is_that_of_differences():
     belief, seeker = situation(2, 6)
-    surface = SlopedLookAhead.over(belief, minima(belief, seeker)).surface(257)
+    surface = SlopedLookAhead.over(belief, minima(belief, seeker)).surface()
     U = np.random.default_rng(5).uniform(0.1, 0.9, (8, 2))
     value, slope = surface(U, True)
     np.testing.assert_array_equal(value, surface(U, False)[0])
@@ -182,18 +181,28 @@ def test_the_gradient_is_that_of_differences():
     np.testing.assert_allclose(slope, expected, atol=0.01 * np.abs(expected).max())
 
 
-@pytest.mark.xfail(strict=True, reason="a slope by a parameter that is inactive at the candidate is counted as told there")
-def test_what_is_not_active_tells_no_slope():
-    """With kind "a" there is no ``extra``, whose slope most trials told; what it would say of "b" is not to be had there."""
-    space = st.Space(kind=st.Choice("a", "b"), extra=st.Float(0, 1, when={"kind": "b"}))
-    study = st.Study(space)
+KINDS = st.Space(kind=st.Choice("a", "b", "c"), extra=st.Float(0, 1, when={"kind": "b"}))
+
+
+@pytest.mark.parametrize("running", [False, pytest.param(True, marks=pytest.mark.xfail(
+    strict=True, reason="running trials are taken to tell slopes by parameters that are inactive there"
+))])
+def test_what_is_not_active_tells_no_slope(running):
+    """With kinds "a" and "c" there is no ``extra``, so that it does not matter how exact the slopes by it are. Trials of kind "b"
+    tell them, and there it matters.
+    """
+    study = st.Study(KINDS)
     for x in (0.1, 0.5, 0.8):
         study.add({"kind": "b", "extra": x}, waves({"x": x}), gradient={"extra": wave_slopes({"x": x})["x"]}, cost=1.0)
     study.add({"kind": "a"}, 0.9, cost=1.0)
     belief, encoding, _ = belief_of(study, st.GP(output="standard"))
     assert len(belief.sloped) == 1
-    inactive = space.encode({"kind": "a"})[None, :]
-    Z, P = encoding.features(inactive), encoding.features(space.snap(np.random.default_rng(0).random((50, 2))))
-    _, slopes = Told(belief.objective, belief.sloped, belief.slope_share).parts(Z)
-    there, _ = Told(belief.objective, belief.sloped, belief.slope_share).moves(Z, P, Z)
-    assert len(slopes) == 0 or np.abs(there[0, :, 1:]).max() < 1e-9
+    if running:
+        belief = with_running(belief, encoding.features(KINDS.encode({"kind": "a"})[None, :]))
+    P = KINDS.snap(np.random.default_rng(0).random((50, 2)))
+    U = np.array([KINDS.encode(config) for config in ({"kind": "c"}, {"kind": "b", "extra": 0.95})])
+    exact, vague = (
+        SlopedLookAhead.over(dataclasses.replace(belief, slope_share=share), P).sampled()(U) for share in (1e-4, 1e4)
+    )
+    assert exact[0] == pytest.approx(vague[0], rel=1e-6)
+    assert exact[1] > vague[1] + 0.01

@@ -69,7 +69,7 @@ def test_scenario_means_are_those_of_conditioning():
 
 def test_the_value_is_the_average_over_scenarios_by_brute_force():
     belief, points = waiting()
-    surface = averaged_surface(belief, points, 257)
+    surface = averaged_surface(belief, points)
     scenarios = Scenarios.of(belief)
     U = np.random.default_rng(2).random((4, 2))
     covariance = belief.settled.covariance(belief.waiting) + belief.settled.noise * np.eye(len(belief.waiting))
@@ -78,13 +78,13 @@ def test_the_value_is_the_average_over_scenarios_by_brute_force():
         outcome = belief.settled.mean_at(belief.waiting) + covariance @ weights
         objective = belief.settled.condition(belief.waiting, outcome)
         there = dataclasses.replace(belief, objective=objective, waiting=belief.waiting[:0])
-        values.append(np.exp(LookAhead.over(there, points).surface(257)(U, False)[0]))
+        values.append(np.exp(LookAhead.over(there, points).surface()(U, False)[0]))
     np.testing.assert_allclose(np.exp(surface(U, False)[0]), np.mean(values, axis=0), rtol=1e-3)
 
 
 def test_gradients_are_those_of_differences():
     belief, points = waiting()
-    surface = averaged_surface(belief, points, 257)
+    surface = averaged_surface(belief, points)
     U = np.random.default_rng(3).uniform(0.1, 0.9, (5, 2))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0])

@@ -106,15 +106,10 @@ def drawn(share, seed, n=30, noise=1e-4):
     return Z, y / scale, Gradients(rows, columns, both[n:] / scale)
 
 
-VERY_NOISY = pytest.param(0.5, marks=pytest.mark.xfail(
-    strict=True, reason="the one climb, from a share of 1e-4, ends at short length scales and exact slopes, 25 nats lower"
-))
-
-
-@pytest.mark.parametrize("share", [1e-3, 0.05, VERY_NOISY])
+@pytest.mark.parametrize("share", [1e-3, 0.05, 0.5])
 def test_a_fit_finds_how_noisy_slopes_are(share):
     found = [Layout(np.arange(2), sloped=True).slope_share(GP().fit(Z, y, gradients=slopes).theta)
-             for Z, y, slopes in (drawn(share, seed) for seed in range(3))]
+             for Z, y, slopes in (drawn(share, seed) for seed in range(6))]
     assert share / 10 < min(found) <= max(found) < share * 10
 
 

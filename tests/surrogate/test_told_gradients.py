@@ -174,7 +174,6 @@ def test_a_fit_that_began_without_slopes_goes_on_with_them():
     assert after.fit.note == ""
 
 
-@pytest.mark.xfail(strict=True, reason="slopes have no cap, as values have one: the model is spoilt, or the fit overflows")
 @pytest.mark.parametrize("wild", [1e3, 1e6, 1e200])
 def test_one_slope_that_cannot_be_true_does_not_spoil_the_model(wild):
     """An exploded gradient is nothing rare, and a value of 1e200 is borne too."""
@@ -186,6 +185,16 @@ def test_one_slope_that_cannot_be_true_does_not_spoil_the_model(wild):
     truth = np.array([scales_value(SCALES.decode(u)) for u in U])
     predicted = belief.output.inverse(belief.objective.mean_at(encoding.features(U)))
     assert np.sqrt(np.mean((predicted - truth) ** 2)) < 0.5 * truth.std()
+
+
+def test_slopes_that_are_never_of_use_are_not_expected_of_the_next_trial():
+    """All that were told along the width are wild: those along the rate are all that a further trial is good for."""
+    study = sloped_study(SCALES, scales_value, lambda config: scales_slopes(config) | {"width": 1e30}, 14)
+    belief, encoding, seen = belief_of(study, st.GP(output="standard"))
+    assert set(Gradients.of(seen, encoding, belief.output).columns) == {0, 2}
+    assert belief.sloped.tolist() == [0, 2]
+    study = sloped_study(SCALES, scales_value, lambda config: {"width": 1e30}, 14)
+    assert belief_of(study, st.GP(output="standard"))[0].sloped.tolist() == []
 
 
 @pytest.mark.parametrize("warp", [False, True])

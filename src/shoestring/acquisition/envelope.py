@@ -6,14 +6,12 @@ i to line j it has a kink at c = (a_j - a_i) / (b_i - b_j), and its slope drops 
     min_i a_i - E[g(w)] = sum over kinks of d h(-|c|),        h(z) = phi(z) + z Phi(z)
 
 (Frazier, Powell and Dayanik 2009). Every term is positive, so that nothing cancels and the logarithm is finite however small
-the sum is. Kinks are found between nodes at which the lowest line is not the same; of two in one gap the lines on its two
-sides are taken, so an answer is too low by what happens between two nodes, if anything does.
+the sum is. Kinks are found one after the other from w = 0 outwards, so that none is missed, however far out.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,18 +21,9 @@ from ..numerics import Array, log_h
 
 Rows = NDArray[np.intp]
 
-DENSE = 3.0  # nodes are evenly spaced up to here,
-FAR = 60.0  # and ever wider apart up to here: where little is known to be gained, kinks lie far out
-NOTHING = -1e5  # the logarithm of no drop at all
-
-
-@cache
-def nodes(count: int) -> Array:
-    """``count`` nodes, odd, 0 among them: two thirds in [-DENSE, DENSE], the others beyond."""
-    outer = max(count // 6, 2)
-    inner = np.linspace(0.0, DENSE, (count - 1) // 2 - outer + 1)
-    half = np.concatenate([inner, np.geomspace(DENSE, FAR, outer + 1)[1:]])
-    return np.concatenate([-half[:0:-1], half])
+REACH = 40.0  # deviations: a kink so much farther out than the first adds nothing to its logarithm
+TINY = 1e-300  # slopes that differ by less are parallel
+NOTHING = -1e5  # the logarithm of no drop at all: no line is ever lower than the lowest one now
 
 
 @dataclass(frozen=True)
@@ -46,13 +35,13 @@ class Drop:
     by_b: Array
 
 
-def log_expected_drop(a: Array, b: Array, count: int = 65) -> Array:
+def log_expected_drop(a: Array, b: Array) -> Array:
     """log(min_i a_i - E[min_i (a_i + b_i w)]) for each row of a and b (N x m)."""
-    return _kinks(a, b, count)[0]
+    return _kinks(a, b)[0]
 
 
-def log_expected_drop_with_gradient(a: Array, b: Array, count: int = 65) -> Drop:
-    value, here, there, d, c, terms = _kinks(a, b, count)
+def log_expected_drop_with_gradient(a: Array, b: Array) -> Drop:
+    value, here, there, d, c, terms = _kinks(a, b)
     weight = np.exp(terms - value[:, None])  # of each kink in the sum
     weight[value <= NOTHING] = 0.0
     _, slope = log_h(-np.abs(c))
@@ -68,17 +57,55 @@ def log_expected_drop_with_gradient(a: Array, b: Array, count: int = 65) -> Drop
     return Drop(value, total_a, total_b)
 
 
-def _kinks(a: Array, b: Array, count: int) -> tuple[Array, Rows, Rows, Array, Array, Array]:
-    """The value, and of each gap between nodes: the lines on its two sides, d, c, and log d h(-|c|) (-inf without a kink)."""
-    w = nodes(count)
-    lowest = np.argmin(a[:, :, None] + b[:, :, None] * w, axis=1)
-    here, there = lowest[:, :-1], lowest[:, 1:]
-    rows = np.arange(len(a))[:, None]
-    d = b[rows, here] - b[rows, there]
-    kink = d > 1e-300
-    d = np.where(kink, d, 1.0)
-    c = np.where(kink, (a[rows, there] - a[rows, here]) / d, 0.0)
-    terms = np.where(kink, np.log(d) + log_h(-np.abs(c))[0], -np.inf)
+def _kinks(a: Array, b: Array) -> tuple[Array, Rows, Rows, Array, Array, Array]:
+    """The value, and of each kink: the lines on its two sides, d, c, and log d h(-|c|) (-inf where a row has no more).
+
+    From w = 0 outwards on both sides: the line that is the lowest there, and from line i the next is the one that crosses it
+    first. All rows march together, one kink a step.
+    """
+    up, down = lowest_beyond(a, b), lowest_beyond(a, -b)  # just above and just below 0: lines that tie there make a kink
+    rows = np.arange(len(a))
+    upwards, downwards = _march(a, b, up), _march(a, -b, down)
+    here = np.concatenate([down[:, None], upwards[0], downwards[1]], axis=1)  # before a kink below 0 is after it seen from 0
+    there = np.concatenate([up[:, None], upwards[1], downwards[0]], axis=1)
+    d = np.concatenate([(b[rows, down] - b[rows, up])[:, None], upwards[2], downwards[2]], axis=1)
+    c = np.concatenate([np.zeros((len(a), 1)), upwards[3], -downwards[3]], axis=1)
     with np.errstate(divide="ignore"):
+        terms = np.where(d > 0.0, np.log(np.where(d > 0.0, d, 1.0)) + log_h(-np.abs(c))[0], -np.inf)
         value = logsumexp(terms, axis=1)
-    return np.maximum(value, NOTHING), here, there, d, c, terms
+    return np.maximum(value, NOTHING), here, there, np.where(d > 0.0, d, 1.0), c, terms
+
+
+def lowest_beyond(a: Array, b: Array) -> Rows:
+    """The line that is lowest just above w = 0."""
+    return np.asarray(np.argmin(np.where(a <= a.min(axis=1)[:, None], b, np.inf), axis=1))
+
+
+def _march(a: Array, b: Array, start: Rows) -> tuple[Rows, Rows, Array, Array]:
+    """The kinks at w > 0 in order: lines before and after, the drop of the slope (0: no kink), and where."""
+    N, line = len(a), start.copy()
+    steps: list[tuple[Rows, Rows, Array, Array]] = []
+    first = np.full(N, np.inf)
+    live = np.arange(N)
+    while len(live) and len(steps) < a.shape[1]:
+        own_a, own_b = a[live, line[live]], b[live, line[live]]
+        falls = own_b[:, None] - b[live]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            crossing = np.where(falls > TINY, (a[live] - own_a[:, None]) / falls, np.inf)
+        crossing = np.maximum(crossing, 0.0)  # rounding: a line that ties is crossed here
+        c = crossing.min(axis=1)
+        after = np.argmin(np.where(crossing <= c[:, None], b[live], np.inf), axis=1)
+        first[live] = np.minimum(first[live], c)
+        goes_on = np.isfinite(c) & (c <= first[live] + REACH)  # beyond, nothing that counts beside the first kink
+        live, c, after = live[goes_on], c[goes_on], after[goes_on]
+        before, drop, where = np.zeros((3, N))
+        before[live], drop[live], where[live] = line[live], falls[goes_on, after], c
+        following = np.zeros(N, dtype=np.intp)
+        following[live] = after
+        steps.append((before.astype(np.intp), following, drop, where))
+        line[live] = after
+    if not steps:
+        nothing = np.zeros((N, 0))
+        return nothing.astype(np.intp), nothing.astype(np.intp), nothing, nothing
+    lines_before, lines_after, drops, places = zip(*steps, strict=True)
+    return np.stack(lines_before, 1), np.stack(lines_after, 1), np.stack(drops, 1), np.stack(places, 1)

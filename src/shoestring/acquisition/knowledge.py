@@ -28,16 +28,18 @@ from .candidate import Candidates, slopes_of_lines
 from .candidates import SAME, known, quasi_random
 from .envelope import log_expected_drop, log_expected_drop_with_gradient
 from .improvement import Surface, negative_lower_bound, surface
+from .information import lazily
 from .maximize import Chosen, Effort, Seeker, climb
 from .scenarios import averaged_surface
 
 TRIED = 24  # best tried points in P
+LIKELY = float(np.log(0.5))  # an answer that is likelier to fail than not is none
+BASIN = 0.02  # of the unit cube: nearer minima are one
 MINIMA = 8  # minima of the posterior mean in P
 IMAGINED = (-1.8, -0.8, 0.8, 1.8)  # outcomes, in deviations, after which the mean is minimised again
 MANY = tuple(np.linspace(-4.4, 4.4, 61))  # the same for an accurate value: kinks farther out are not worth a per cent
 SPREAD, PARTS = 4096, 16  # for an accurate value: descents also start from the best of each part of this many points
 PROMISING = 4  # candidates at which they are imagined
-ROUGH, FINE, ACCURATE = 33, 65, 257  # nodes while searching, at the end, and for an accurate value
 STEPS = 20  # of a descent of the future mean
 LONG = 40  # the same for an accurate value
 EFFORT = Effort(spread=192, near=96, starts=6, rounds=2)
@@ -69,19 +71,19 @@ class LookAhead:
         b = np.column_stack([self.cross.covariance(at.Z), at.covariance]) / np.sqrt(observed)[:, None]
         return a, b, observed
 
-    def surface(self, nodes: int) -> Surface:
+    def surface(self) -> Surface:
         """log KG over points, averaged over what pending trials may bring where there are such."""
         if len(self.belief.waiting):
-            return averaged_surface(self.belief, self.points, nodes)
+            return averaged_surface(self.belief, self.points)
         encoding, posterior, viability = self.belief.encoding, self.belief.objective, self.belief.viability
 
         def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
             at = Candidates.at(posterior, encoding, U, gradient)
             a, b, observed = self.lines(at)
             if not gradient:
-                total = log_expected_drop(a, b, nodes)
+                total = log_expected_drop(a, b)
                 return (total if viability is None else total + viability.log_chance(at.Z)), None
-            drop = log_expected_drop_with_gradient(a, b, nodes)
+            drop = log_expected_drop_with_gradient(a, b)
             here, there = slopes_of_lines(at, self.cross, b, observed, drop.by_b, drop.by_a[:, -1])
             total = drop.value
             if viability is not None:
@@ -105,7 +107,7 @@ class KG:
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)
-        return self.weighed(self.ahead.over(belief, minima(belief, seeker)).surface(ROUGH), belief)
+        return lazily(lambda: self.weighed(self.ahead.over(belief, minima(belief, seeker)).surface(), belief))
 
     def weighed(self, gain: Surface, belief: Belief) -> Surface:
         """What is maximised, given log KG."""
@@ -115,9 +117,9 @@ class KG:
     def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
         seeker = replace(seeker, effort=EFFORT)
         rough = [self.ahead.over(each, minima(each, seeker)) for each in belief.sets]
-        peak = seeker.highest(self.weighed(average([ahead.surface(ROUGH) for ahead in rough], in_logs=True), belief))
+        peak = seeker.highest(self.weighed(average([ahead.surface() for ahead in rough], in_logs=True), belief))
         promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
-        refined = [ahead.further(self.imagined(ahead, promising)).surface(FINE) for ahead in rough]
+        refined = [ahead.further(self.imagined(ahead, promising)).surface() for ahead in rough]
         gain = average(refined, in_logs=True)
         fine = self.weighed(gain, belief)
         values = fine(promising, False)[0]
@@ -128,11 +130,14 @@ class KG:
 
 
 def minima(belief: Belief, seeker: Seeker) -> Array:
-    """The best tried points and the minima of the posterior mean, tried or not."""
+    """The best tried points, the minima of the posterior mean, tried or not, and the points of running trials."""
     falling = surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
-    found = replace(seeker, seen=seeker.seen[:0], fidelities=False).highest(falling).U[:MINIMA]
+    found = replace(seeker, seen=seeker.seen[:0], fidelities=False).highest(falling).U
+    if belief.viability is not None:
+        likely = belief.viability.log_chance(belief.encoding.features(found)) >= LIKELY
+        found = found[likely] if likely.any() else found
     order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")
-    return np.vstack([found, belief.tried[order[:TRIED]]])
+    return np.vstack([apart(found)[:MINIMA], belief.tried[order[:TRIED]], belief.running])
 
 
 def knowledge_gradient(belief: Belief, seeker: Seeker, U: Array) -> Array:
@@ -149,7 +154,7 @@ def knowledge_gradient(belief: Belief, seeker: Seeker, U: Array) -> Array:
     for u in U[:, None, :]:
         ahead = rough.further(np.vstack([imagined_minimisers(part, u, MANY[::3], LONG) for part in parts]))
         ahead = ahead.further(imagined_minimisers(ahead, u, MANY, LONG))
-        values.append(ahead.surface(ACCURATE)(u, False)[0][0])
+        values.append(ahead.surface()(u, False)[0][0])
     return np.array(values)
 
 
@@ -190,6 +195,15 @@ def imagined_minimisers(
     marked = np.column_stack([starts, whose / count])  # a last coordinate that stays says whose outcome it is
     ends, _ = ascend(falling, marked, np.append(numbers, False), steps=steps, tolerance=1e-6)
     return encoding.space.snap(ends[:, :-1])
+
+
+def apart(points: Array, limit: int = 256) -> Array:
+    """The first points, each at least a little way from those before it: the ends of many ascents are few minima."""
+    kept: list[Array] = []
+    for point in points[:limit]:
+        if not kept or float(np.abs(np.array(kept) - point).max(axis=1).min()) > BASIN:
+            kept.append(point)
+    return np.array(kept)
 
 
 def distinct(points: Array) -> Array:

@@ -33,7 +33,9 @@ class Effort:
 
 @dataclass(frozen=True)
 class Peak:
-    """The best unseen point, its value, and everything that was looked at on the way (unseen points of finite spaces)."""
+    """The best unseen point, its value, and everything that was looked at on the way, best first (unseen points of finite
+    spaces).
+    """
 
     u: Array
     value: float
@@ -76,8 +78,8 @@ class Seeker:
             if not len(left):
                 raise SpaceExhausted(f"all {len(whole)} configurations of this space have been tried")
             values = _finite(surface(left, False)[0])
-            top = int(np.argmax(values))
-            return Peak(left[top], float(values[top]), left, values)
+            order = np.argsort(-values, kind="stable")
+            return Peak(left[order[0]], float(values[order[0]]), left[order], values[order])
 
         spread = self._placed(quasi_random(self.effort.spread, len(space), self.rng))
         near = self._placed(neighbours(self.best, self.effort.near, space, self.rng))

@@ -55,7 +55,7 @@ class Scenarios:
         return self.settled.mean_at(Z)[:, None] + self.cross.covariance(Z) @ self.weights.T
 
 
-def averaged_surface(belief: Belief, points: Array, nodes: int, count: int = SCENARIOS) -> Surface:
+def averaged_surface(belief: Belief, points: Array, count: int = SCENARIOS) -> Surface:
     """log KG with pending trials, the future mean minimised over ``points``.
 
     The variances are those of ``belief.objective``, in which the pending trials are counted; only its means are supposed.
@@ -73,9 +73,9 @@ def averaged_surface(belief: Belief, points: Array, nodes: int, count: int = SCE
         a = np.concatenate([np.broadcast_to(there, (N, *there.shape)), scenarios.means(at.G)[:, :, None]], axis=2)
         a, b_all = a.reshape(N * S, -1), np.repeat(b, S, axis=0)
         if not gradient:
-            total = logsumexp(log_expected_drop(a, b_all, nodes).reshape(N, S), axis=1) - math.log(S)
+            total = logsumexp(log_expected_drop(a, b_all).reshape(N, S), axis=1) - math.log(S)
             return (total if viability is None else total + viability.log_chance(at.Z)), None
-        drop = log_expected_drop_with_gradient(a, b_all, nodes)
+        drop = log_expected_drop_with_gradient(a, b_all)
         each = drop.value.reshape(N, S)
         total = logsumexp(each, axis=1) - math.log(S)
         share = np.exp(each - logsumexp(each, axis=1, keepdims=True))

@@ -39,9 +39,9 @@ DESCENT = 15
 class SlopedLookAhead(LookAhead):
     """A belief whose next observation is a value with slopes."""
 
-    def surface(self, nodes: int) -> Surface:
+    def surface(self) -> Surface:
         """log d-KG over points."""
-        exact, encoding = super().surface(nodes), self.belief.encoding
+        exact, encoding = super().surface(), self.belief.encoding
         if not len(self.belief.sloped):
             return exact
         sampled = self.sampled()

@@ -85,6 +85,7 @@ class StochasticKG:
     steps: int = 40
     starts: int = 4
     uses_cost: ClassVar[bool] = True
+    free_fidelities: ClassVar[bool] = True
     over_sets: ClassVar[bool] = True
 
     def __post_init__(self) -> None:

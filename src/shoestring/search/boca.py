@@ -69,7 +69,8 @@ class BOCA:
         begun = start(situation, "BOCA", fidelities=True)
         if begun is not None:
             return begun
-        belief, seeker = believe(situation, costs=True), seeker_for(situation)
+        costs = situation.cost_limited or not situation.costs_go_unnoticed
+        belief, seeker = believe(situation, costs=costs), seeker_for(situation)
         beta, factor = confidence(belief, situation.number + 1), next_factor(situation.history)
         bound = surface_of(LCB(beta), belief, seeker.rng)
         options = Options.at(seeker.highest(bound).u, belief, seeker.rng)
@@ -83,7 +84,7 @@ class BOCA:
         return Suggestion(
             config,
             by="BOCA",
-            why=f"lowest confidence bound under a model of {len(seen.y)} trials; {there}: {why}",
+            why=f"lowest confidence bound under a model of {seen.finished} trials; {there}: {why}",
             **expectations(u, belief, situation),
             model=belief.knowledge(len(seen.y)) | carried(belief) | {FACTOR: factor},
         )

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
+from ..history import Observations
 from ..numerics import Array
 from ..traces import SAME, along
 from ..trial import Trial
@@ -30,18 +31,24 @@ from .look import believe
 from .method import Situation
 
 ENOUGH = 0.025
+TEACHING = ("KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "ES", "PES", "MES", "BOCA")
 FEWEST = 5  # other configurations that were seen as early in their runs as this one is now
 
 
 @dataclass(frozen=True)
 class Prospect:
-    """The chance that the trial's configuration is better than the best one at the target fidelity."""
+    """The chance that the trial's configuration is better than the best one at the target fidelity, and what it was before.
+
+    A trial of a method that looks for knowledge may never have been likely to be the best: it was asked for what it teaches, and
+    only reports that took its chance away end it. Of other methods ``before`` is not asked for.
+    """
 
     chance: float
+    before: float = 1.0
 
     @property
     def hopeless(self) -> bool:
-        return self.chance < ENOUGH
+        return self.chance < ENOUGH <= self.before
 
     @property
     def reason(self) -> str:
@@ -58,14 +65,23 @@ def prospect(situation: Situation, trial: Trial, reports: Sequence[Mapping[str, 
         return None
     if seen_as_early(situation, waypoints[-1].u) < FEWEST:
         return None
-    seen = replace(seen.with_traces(waypoints, space), pending=seen.pending[:0])  # what is only supposed is no reason to stop
+    without = replace(seen, pending=seen.pending[:0])  # what is only supposed is no reason to stop
+    u = waypoints[-1].u
+    now = chance(situation, without.with_traces(waypoints, space), u)
+    teaches = now < ENOUGH and trial.suggestion.get("by") in TEACHING
+    return Prospect(now, chance(situation, without, u) if teaches else 1.0)
+
+
+def chance(situation: Situation, seen: Observations, u: Array) -> float:
+    """That a configuration is better than the best one, at the target fidelity."""
+    space, known = situation.space, situation.known or {}
     last = {**known, "trials": len(seen.y)}  # no fit from scratch on the way
     model = replace(situation.model, inference="map")
     belief = believe(replace(situation, seen=seen, known=last, model=model), costs=False)
     features = belief.encoding.features
     best = float(belief.fitted_mean(features(space.at_target(seen.U[: seen.finished]))).min())
-    mean, variance = belief.moments(features(space.at_target(waypoints[-1].u[None, :])))
-    return Prospect(float(ndtr((best - mean[0]) / np.sqrt(variance[0]))))
+    mean, variance = belief.moments(features(space.at_target(u[None, :])))
+    return float(ndtr((best - mean[0]) / np.sqrt(variance[0])))
 
 
 def seen_as_early(situation: Situation, u: Array) -> int:

@@ -63,7 +63,8 @@ class Belief:
     remembered  what the last suggestion left behind
     tried       the evaluated configs that the model learnt from, at the target fidelity
     trials      how many values are known, learnt from or not
-    settled     the objective without what is only supposed of pending trials;  waiting  the features of those
+    settled     the objective without what is only supposed of pending trials;  waiting  the features of those,
+                running  their configs at the target fidelity
     sloped      the columns of features whose slopes the next trial is expected to tell;  slope_share  their noise
     alternatives  where hyperparameters are integrated out: a belief for each set of them, with a value to beat of its own.
                 The objective and the fit are then those of the most probable hyperparameters, and the incumbent is that of
@@ -85,6 +86,7 @@ class Belief:
     alternatives: tuple[Belief, ...] = ()
     settled: Posterior | None = None
     waiting: Array = field(default_factory=lambda: np.empty((0, 0)))
+    running: Array = field(default_factory=lambda: np.empty((0, 0)))
     sloped: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     slope_share: float = 0.0
     trials: int = 0
@@ -145,7 +147,7 @@ def form_belief(
     last = last or {}
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
     due = start is None or cold_start_due(n, int(last["trials"]))
-    if model.subset is not None:
+    if model.subset is not None and model.subset.in_use(seen.finished, len(encoding.space)):
         whole = seen.without_traces()
         seen = whole.only(model.subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
         due = due or refreshed(len(whole.y), int(last["trials"]), len(encoding.space))
@@ -159,10 +161,11 @@ def form_belief(
     typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
     tried = seen.U[: seen.finished]
     tried = encoding.space.at_target(tried) if encoding.space.fidelities else tried
+    if viability is not None and encoding.space.fidelities:
+        tried = answerable(tried, seen, viability, encoding)
     answers = encoding.features(tried)
-    told = np.isfinite(seen.slopes[: seen.finished]).mean(axis=0) >= OFTEN
-    told &= isinstance(model, GP)  # a sparse model has no hyperparameter of slopes
-    sloped, _ = encoding.columns_of(np.flatnonzero(told))
+    running = encoding.space.at_target(seen.pending)
+    sloped = expected_slopes(seen, encoding, output, model)
 
     def under(fit: Fit) -> Belief:
         """What is believed under one set of hyperparameters."""
@@ -174,7 +177,7 @@ def form_belief(
             objective = with_pending(objective, pending)
         return Belief(
             encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
-            tried, (), settled, pending, sloped, float(np.exp(fit.theta[-1])) if len(sloped) else 0.0,
+            tried, (), settled, pending, running, sloped, float(np.exp(fit.theta[-1])) if len(sloped) else 0.0,
             n,
         )
 
@@ -197,6 +200,25 @@ def believed_cost(
     rows = spread_rows(len(seen.gamma), MANY)
     costs = CostObservations(seen.priced[rows], seen.gamma[rows], seen.censored[rows])
     return fit_costs(model, costs, encoding, known) if len(costs) or getattr(model, "needs_no_data", False) else None
+
+
+def answerable(tried: Array, seen: Observations, viability: Viability, encoding: Encoding) -> Array:
+    """Of tried configs, those that succeeded at the target, or are likelier to than not; all, if there are none."""
+    proven = seen.at_target[: len(tried)]
+    failed = np.array([(np.abs(seen.failed - u) < 1e-9).all(axis=1).any() for u in tried], dtype=bool)
+    likely = viability.log_chance(encoding.features(tried)) >= np.log(0.5)
+    kept = proven | (likely & ~failed)
+    return tried[kept] if kept.any() else tried
+
+
+def expected_slopes(seen: Observations, encoding: Encoding, output: Output, model: Model) -> NDArray[np.intp]:
+    """The columns whose slopes the next trial will tell: those of most trials in which the parameter counts, if of any use."""
+    used = Gradients.of(seen, encoding, output) if isinstance(model, GP) else None  # a sparse model learns nothing from slopes
+    if used is None:
+        return np.empty(0, dtype=np.intp)
+    times = np.bincount(used.columns, minlength=encoding.width)
+    active = encoding.space.active(seen.U[: seen.finished]).sum(axis=0)[encoding.groups]
+    return np.flatnonzero((times > 0) & (times >= OFTEN * active))
 
 
 def spread_rows(count: int, most: int) -> NDArray[np.intp]:

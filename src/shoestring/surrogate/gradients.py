@@ -17,7 +17,6 @@ from ..outputs import Output
 from .basis import Slopes
 from .kernels import Kernel
 
-
 STEEPEST = 1000.0  # modelled values have deviation 1, and the shortest length scale is a fiftieth of the cube
 UNUSUAL = 50.0  # times the median of all slopes
 

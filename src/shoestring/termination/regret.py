@@ -31,6 +31,7 @@ from ..numerics import Array
 from ..space import Space
 from ..surrogate.belief import Belief, form_belief
 from ..surrogate.gp import GP
+from ..trial import State
 from ..wording import rounded
 from .folds import check_sizes, standard_error
 from .lookout import Lookout
@@ -74,7 +75,7 @@ class RegretBound(StopRule):
         threshold, what = self.threshold(history)
         if threshold is None:
             return Verdict(False, what)
-        if len(set(history.results()) - {None}) == 1:
+        if len({trial.value for trial in history.having(State.DONE)}) == 1:
             return Verdict(False, f"all {found} values are equal, which says nothing of the rest of the space")
         bound = self.bound(history, space, threshold)
         evidence = bound.evidence() | {"threshold": threshold}
@@ -133,7 +134,7 @@ def regret_bound(
     """
     seen, encoding = lookout.seen, lookout.encoding
     t = seen.finished if encoding.space.fidelities else len(seen.eligible)
-    beta = caution * max(beta_at(t, len(encoding.space), delta), 0.0)
+    beta = caution * max(beta_at(t, len(encoding.space) - len(encoding.space.fidelities), delta), 0.0)
     belief = form_belief(best_part(seen, top), encoding, MODEL, lookout.start)
     tried = encoding.space.at_target(seen.U[: seen.finished]) if encoding.space.fidelities else seen.U[seen.eligible]
     upper, lower = extremes(belief, tried, (lookout.glance(), lookout.seeker(anywhere=True)), beta, enough)
