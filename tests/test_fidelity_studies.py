@@ -34,15 +34,15 @@ def configs(result):
 @each_space
 @each_method
 def test_the_answer_is_at_the_target_and_most_of_the_search_is_not(space, method):
-    result = st.minimize(paid, space, 22, method=method, **quick)
-    assert len({space.key(config) for config in configs(result)}) == 22
+    result = st.minimize(paid, space, 30, method=method, **quick)
+    assert len({space.key(config) for config in configs(result)}) == 30
     assert all(space.check(config) == config for config in configs(result))
     assert all(type(config["epochs"]) is int for config in configs(result))
     assert all(config["epochs"] < space.target["epochs"] for config in configs(result)[:5])
     best = result.recommended.config
     assert {name: best[name] for name in space.fidelities} == space.target
     assert loss(best) - loss({"x": 0.3, "y": 0.2} | space.target) < 0.03
-    assert result.spent < 0.7 * 22 * price({"epochs": 50})
+    assert result.spent < 0.7 * 30 * price({"epochs": 50})
 
 
 def test_trials_say_at_which_fidelity_they_are():
@@ -111,7 +111,6 @@ def test_a_budget_in_cost_is_kept(method, cost_model):
     assert result.recommended.config["epochs"] == 50
 
 
-@pytest.mark.xfail(strict=True, reason="what does not fit into the budget in the start is replaced at the target, or not at all")
 def test_a_budget_below_the_price_of_the_target_buys_low_fidelities():
     result = st.minimize(paid, ONE, st.Budget(cost=30.0), method=st.CFKG(), cost_model=st.KnownCost(price), **quick)
     assert 0 < result.spent <= 30.0

@@ -6,6 +6,7 @@ earlier and finds out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,11 +14,15 @@ import numpy as np
 
 from .budget import Budget
 from .search.fitting import ENOUGH
+from .search.recommend import CONFIRMS
 from .space import Config
+from .termination.verdict import Verdict
+from .trial import State
 
 if TYPE_CHECKING:
     from .study import Study
 
+TIMES = 3  # a confirmation that disappoints makes another recommendation
 MARGIN = 1.25  # cost models are off by about so much after a dozen trials
 FEW = 3  # best trials whose config at the target sets what is kept
 
@@ -42,6 +47,23 @@ def price_of_an_answer(study: Study) -> float:
         return 0.0
     best = study.space.at_target(seen.U[np.argsort(seen.y[: seen.finished], kind="stable")[:FEW]])
     return MARGIN * float(np.exp(situation.cost.log_cost(best)[0]).max())  # the median: with few costs the mean is far above it
+
+
+def confirmed(study: Study, budget: Budget, verdict: Verdict, one: Callable[[], None]) -> Verdict:
+    """Evaluate what is recommended (``one`` asks and tells), and what is recommended after that, while the budget allows it."""
+    for _ in range(TIMES):
+        if (config := unconfirmed(study, budget)) is None:
+            break
+        study.ledger.queue.insert(0, (config, {"by": "you", "why": CONFIRMS}))
+        one()
+    found = study.recommend()
+    last = study.log[-1] if len(study.log) else None
+    if last is None or last.suggestion.get("why") != CONFIRMS:
+        return verdict
+    if found is not None and found.evaluated:
+        return replace(verdict, reason=f"{verdict.reason}; what is recommended was then evaluated")
+    what = "failed" if last.state is State.FAILED else "was worse than expected"
+    return replace(verdict, reason=f"{verdict.reason}; what was recommended was then evaluated, and {what}")
 
 
 def unconfirmed(study: Study, budget: Budget) -> Config | None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .budget import Budget
-from .confirming import unconfirmed, usable
+from .confirming import confirmed, usable
 from .errors import BudgetError, NothingFits, SpaceExhausted
 from .evaluate import LiveTrial, Objective, evaluate
 from .progress import progress_for
 from .result import Result
-from .search.recommend import CONFIRMS
 from .termination.rule import StopRule
 from .termination.spending import check_budget
 from .termination.verdict import Verdict
@@ -53,7 +51,7 @@ def run(
         nonlocal running
         began = time.perf_counter()
         trial = study.ask()
-        running = live(study, trial, budget)
+        running = live(study, trial, study.budget or budget)
         shown.update(study, budget)
         trial = study.record(trial, evaluate(objective, trial, running, raise_errors=raise_errors))
         study.seconds += time.perf_counter() - began
@@ -74,10 +72,8 @@ def run(
                     verdict = Verdict(True, str(end), kind="budget")
                     break
             study.budget = budget
-            if confirm and (config := unconfirmed(study, budget)) is not None:
-                study.ledger.queue.insert(0, (config, {"by": "you", "why": CONFIRMS}))
-                one()
-                verdict = replace(verdict, reason=f"{verdict.reason}; what is recommended was then evaluated")
+            if confirm and verdict.kind != "halted":
+                verdict = confirmed(study, budget, verdict, one)
     except BaseException as stopped:
         again = running is not None and study.give_back(running.number, running.reports)
         if not isinstance(stopped, KeyboardInterrupt):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
+from shoestring.acquisition.candidates import known
 from shoestring.acquisition.knowledge import KG, LookAhead, distinct, imagined_minimisers, knowledge_gradient, minima
 from shoestring.acquisition.maximize import Seeker
 from shoestring.surrogate.cross import Cross
@@ -134,3 +135,15 @@ def test_with_noise_its_recommendation_is_better_than_eis():
         regrets.append(row)
     kg, ei = np.array(regrets).T
     assert wilcoxon(kg, ei, alternative="less").pvalue < 0.1 or kg.mean() < ei.mean()
+
+
+def test_on_a_small_grid_the_choice_is_the_best_of_all_points():
+    """Against the accurate value at every unseen point."""
+    space = st.Space(a=st.Int(0, 9), b=st.Int(0, 9))
+    study = told_study(space, lambda config: (config["a"] - 7) ** 2 + (config["b"] - 6) ** 2 / 2, 12)
+    belief, encoding, seen = belief_of(study)
+    seeker = Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
+    left = space.grid()[~known(space.grid(), seen.seen)]
+    values = np.exp(knowledge_gradient(belief, seeker, left))
+    chosen = np.exp(knowledge_gradient(belief, seeker, KG().choose(belief, seeker).u[None, :]))[0]
+    assert chosen >= 0.95 * values.max()

@@ -14,7 +14,7 @@ LAYERS = [
     ["acquisition"],
     ["search"],
     ["termination"],
-    ["ledger", "archive", "checkpoints", "evaluate", "progress", "result", "loop", "plot"],
+    ["ledger", "archive", "checkpoints", "evaluate", "progress", "result", "confirming", "loop", "plot"],
     ["study"],
     ["optimize", "integrations"],
     ["cli", "__main__", "__init__"],

@@ -218,7 +218,7 @@ def test_what_does_not_fit_into_the_budget_leaves_its_place_to_be_filled():
     assert result.spent <= 155.0
     stray = [trial for trial in result.history if "plan" not in trial.suggestion]
     assert stray
-    assert all("fits" in trial.suggestion["why"] and trial.config["epochs"] == 9 for trial in stray)
+    assert all("fits" in trial.suggestion["why"] for trial in stray)
 
 
 def test_maximizing_is_minimizing_upside_down():

@@ -90,6 +90,10 @@ class Running:
         assert before is not None
         told = Told(before, belief.sloped, belief.slope_share)
         values, slopes = told.parts(belief.waiting)
+        encoding = belief.encoding
+        if encoding.conditional and len(belief.running):  # what is not active there tells no slope
+            active = encoding.space.active(belief.running)[:, encoding.groups[belief.sloped]].ravel()
+            slopes = Slopes(slopes.A[active], slopes.columns[active], slopes.s[active])
         noise = slope_noise(before.kernel, belief.slope_share, slopes) + JITTER * slope_noise(before.kernel, 1.0, slopes)
         noises = np.concatenate([np.full(len(values), before.noise), noise])
         joint = np.block([

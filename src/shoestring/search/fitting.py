@@ -33,14 +33,19 @@ def keep_to_budget(suggestion: Suggestion, situation: Situation) -> Suggestion:
     # the median, not the expected cost: with a few data the latter is so much higher that a good part of a budget would be left
     if cost.log_cost(space.encode(suggestion.config)[None, :])[0][0] <= log_left + ROUNDING:
         return suggestion
-    U = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), situation.rng)))
-    U = U[~known(U, situation.seen.seen)]
-    expected = cost.log_cost(U)[0]
-    fits = U[expected <= log_left]
+    spread = quasi_random(CANDIDATES, len(space), situation.rng)
+    lower = suggestion.plan is not None or any(suggestion.config[name] != goal for name, goal in space.target.items())
+    for pool in (spread, space.at_target(spread)) if lower else (space.at_target(spread),):  # a method that buys low fidelities
+        U = space.snap(pool)
+        U = U[~known(U, situation.seen.seen)]
+        expected = cost.log_cost(U)[0]
+        fits = U[expected <= log_left]
+        if len(fits):
+            break
     if not len(fits):
         there = f"{amount(max(left, 0.0), situation.unit)} of the budget are left"
         least = amount(float(np.exp(expected.min())), situation.unit) if len(U) else ""
-        kind = "trial at the target" if space.fidelities else "trial"
+        kind = "trial at the target" if space.fidelities and not lower else "trial"
         raise NothingFits(f"{there}, and the cheapest {kind} is expected to cost {least}" if least else there)
     why = f"{suggestion.why}; at random among what fits into the budget"
     return replace(suggestion, config=space.decode(fits[0]), why=why, plan=None)  # another config has no place in the plan

@@ -28,7 +28,7 @@ def start(situation: Situation, by: str, thrifty: bool = False, fidelities: bool
         if situation.seen.finished:
             return None
         why, started = "nothing has succeeded yet", situation.initial - 1
-    u, remark = low_fidelity_point(situation) if fidelities else start_point(situation, started, thrifty)
+    u, remark = low_fidelity_point(situation, started) if fidelities else start_point(situation, started, thrifty)
     return Suggestion(situation.space.decode(u), by=by, why=why + remark)
 
 
@@ -41,7 +41,7 @@ def space_filling(situation: Situation) -> Array:
     return np.asarray(u[0])
 
 
-def low_fidelity_point(situation: Situation) -> tuple[Array, str]:
+def low_fidelity_point(situation: Situation, started: int) -> tuple[Array, str]:
     """A point of the study's Sobol sequence with its fidelities pulled down, so that the start costs a few target evaluations
     or less, and still tells how fidelities differ.
     """
@@ -51,10 +51,17 @@ def low_fidelity_point(situation: Situation) -> tuple[Array, str]:
         if parameter.fidelity:
             goal = float(parameter.to_unit(space.target[space.names[j]]))
             u[:, j] = goal * u[:, j] ** PULL
-    u = space.snap(u)
-    if known(u, situation.seen.seen)[0]:
+    spread = quasi_random(CANDIDATES, len(space), situation.rng)  # for where it was tried already, and for small budgets
+    columns = [space.names.index(name) for name in space.fidelities]
+    spread[:, columns] = u[:, columns] * spread[:, columns]
+    pool = space.snap(np.vstack([u, spread]))
+    pool = pool[~known(pool, situation.seen.seen)]
+    limit = cost_limit(situation, started)
+    if limit < np.inf and len(pool):
+        pool = pool[linear_cost(situation, pool) <= limit]
+    if not len(pool):
         return unseen(space, situation.seen.seen, situation.rng), ""
-    return np.asarray(u[0]), ", at a low fidelity"
+    return np.asarray(pool[0]), ", at a low fidelity"
 
 
 def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Array, str]:
@@ -64,16 +71,22 @@ def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Arra
     cost-effective start, Lee et al. 2020: at small budgets the start is a large part of what is spent). Under a budget in
     cost, no trial of the start is expected to take more than its share of what is left, as soon as costs are known at all.
     """
-    seen, spending = situation.seen, situation.spending
-    foreseen = situation.cost_is_known or len(seen.gamma) >= 2
-    limit = np.inf
-    if foreseen and spending is not None and situation.cost_limited and spending.left > situation.reserved:
-        limit = float(np.log((spending.left - situation.reserved) / (situation.initial - started + 1)))
+    foreseen = situation.cost_is_known or len(situation.seen.gamma) >= 2
+    limit = cost_limit(situation, started)
     cheap = (thrifty or situation.cost_limited) and foreseen and started >= (situation.initial + 1) // 2
     u = space_filling(situation)
     if not cheap and (limit == np.inf or linear_cost(situation, u[None, :])[0] <= limit):
         return u, ""
     return cheap_space_filling(situation, CHEAP_SHARE if cheap else 1.0, limit), ", among the cheaper part of the space"
+
+
+def cost_limit(situation: Situation, started: int) -> float:
+    """The logarithm of what a trial of the start may cost: its share of what is left, as soon as costs can be foretold."""
+    spending = situation.spending
+    foreseen = situation.cost_is_known or len(situation.seen.gamma) >= 2
+    if not foreseen or spending is None or not situation.cost_limited or spending.left <= situation.reserved:
+        return np.inf
+    return float(np.log((spending.left - situation.reserved) / (situation.initial - started + 1)))
 
 
 def linear_cost(situation: Situation, U: Array) -> Array:
