@@ -11,7 +11,7 @@ import numpy as np
 from benchmarks.peers import shoestring_space
 from benchmarks.timing import PROBLEM, observations
 
-QUANTILES = 64
+QUANTILES = 256
 STARTS = 512
 
 
