@@ -6,10 +6,10 @@ Source: the slides on computationally expensive acquisition functions (formal de
     KG(x) = min_x' mu(x') - E[ min_x' mu_x(x') ],     mu_x(x') = mu(x') + b(x') w,   w ~ N(0, 1)
     b(x') = cov(f(x'), f(x)) / sqrt(var(x) + noise)
 
-With fidelities x' is at the target and x anywhere. The inner minimum is taken over a set of points P: the best tried points, the minima
-of the posterior mean, the minimisers after imagined outcomes at the most promising candidates, and x itself. Over P the
-expectation is exact (``envelope``), in logarithms, and by the envelope theorem its gradient needs only the derivatives of b, and
-of mu at x itself.
+With fidelities x' is at the target and x anywhere. The inner minimum is taken over a set of points P: the best tried points, the
+minima of the posterior mean, the minimisers after imagined outcomes at the most promising candidates, running trials, and x
+itself. Over P the expectation is exact (``envelope``), in logarithms, and by the envelope theorem its gradient needs only the
+derivatives of b, and of mu at x itself.
 """
 
 from __future__ import annotations
