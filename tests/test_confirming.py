@@ -3,6 +3,7 @@
 import pytest
 
 import shoestring as st
+from shoestring.search.recommend import CONFIRMS
 
 SPACE = st.Space(x=st.Float(0, 1), s=st.Fidelity(0.0, 1.0))
 
@@ -42,16 +43,12 @@ def test_without_it_the_whole_budget_is_for_the_search():
 
 
 def test_a_confirmation_that_disappoints_is_not_kept():
-    def lies(config):
-        value = (config["x"] - 0.3) ** 2 if config["s"] < 1.0 else (config["x"] - 0.7) ** 2 + 5.0
-        return st.Outcome(value, cost=0.05 + config["s"])
-
     study = st.Study(SPACE, seed=0, stop=None)
     for x in (0.1, 0.3, 0.5, 0.7, 0.9):
         study.add({"x": x, "s": 0.0}, (x - 0.3) ** 2, cost=0.05)
         study.add({"x": x, "s": 1.0}, (x - 0.7) ** 2 + 0.5, cost=1.0)
     config = study.recommend().config
-    study.enqueue(config)
+    study.ledger.queue.append((config, {"by": "you", "why": CONFIRMS}))
     trial = study.ask()
     study.tell(trial, 50.0, cost=1.0)
     assert study.recommend().config != config

@@ -9,10 +9,8 @@ from __future__ import annotations
 import logging
 import math
 import os
-import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,13 +20,12 @@ from . import archive
 from .budget import Budget, read_budget
 from .checkpoints import Checkpoints
 from .encoding import Encoding
-from .errors import BudgetError, MethodError, OutcomeError, SpaceError, TrialError
-from .evaluate import Evaluation, Objective
+from .errors import BudgetError, MethodError, SpaceError
+from .evaluate import Objective
 from .history import History, observe
-from .ledger import Ledger
 from .loop import Callback, run
-from .outcome import Outcome, conclude, is_cost
 from .parameters import plain
+from .records import Records
 from .result import Recommendation, Result
 from .search.batch import suggest_many
 from .search.choose import choose_cost_model, choose_method
@@ -53,7 +50,7 @@ log = logging.getLogger("shoestring")
 INITIAL = 8  # trials of the space-filling start: after a handful the model is a better guide than chance
 
 
-class Study:
+class Study(Records):
     """``Study(space, method="auto", stop="auto", seed=0)``; then ``ask`` and ``tell``, or ``minimize`` / ``maximize``.
 
     method     "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...)
@@ -97,7 +94,8 @@ class Study:
             raise MethodError(f"seed must be a whole number >= 0 or None, not {seed!r}")
         if whole_number(initial, "initial") < 1:
             raise MethodError(f"initial must be 1 or more, not {initial!r}")
-        self.space, self.name, self.direction, self.unit = space, name, direction, unit
+        super().__init__(space, direction, unit, per_hour)
+        self.name = name
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.method = choose_method(method)
         self.model = with_subset(model or GP(), subset)
@@ -106,7 +104,6 @@ class Study:
         self.optimizer_seconds = 0.0  # spent on suggestions
         self.cost_model = choose_cost_model(cost_model)
         self.rule: Rule | None = choose_rule(stop, self.method, self.cost_model)
-        self.per_hour = per_hour
         self.budget = None if budget is None else read_budget(budget)
         if self.budget is not None and self.budget.unit is not None:
             self.unit = self.budget.unit
@@ -118,27 +115,10 @@ class Study:
         self.partial = False  # whether it was said that the model learns from a part of the trials
         self.minded = False  # whether it was said that seconds are counted in another unit
         self.checked: Verdict | None = None  # what the rule said last
-        self.ledger = Ledger(space)
         self.checkpoints = Checkpoints(space, checkpoints)
         self._encoding = Encoding(space)
-        self._lock = threading.RLock()
 
     # -- what happened -----------------------------------------------------------------------------------------------
-
-    @property
-    def history(self) -> History:
-        """The trials so far: a copy, which is yours to change."""
-        return History(tuple(trial.detached() for trial in self.ledger.trials), self.space, self.direction == "maximize")
-
-    @property
-    def best(self) -> Trial | None:
-        found = self.log.best
-        return None if found is None else found.detached()
-
-    @property
-    def log(self) -> History:
-        """The trials so far, shared with the study: to look at, not to change."""
-        return self.ledger.history(self.direction == "maximize")
 
     @property
     def result(self) -> Result:
@@ -204,46 +184,6 @@ class Study:
             self.optimizer_seconds += time.perf_counter() - began
             return trials + [self.ledger.open(each.config, each.to_dict()).detached() for each in suggested]
 
-    def tell(
-        self,
-        trial: Trial | int,
-        value: float | Outcome | None = None,
-        *,
-        cost: float | None = None,
-        folds: Sequence[float] | None = None,
-        gradient: Mapping[str, float] | None = None,
-        error: str | None = None,
-        censored: bool = False,
-    ) -> Trial:
-        """Record what came of a trial: a value (or the folds it is the mean of), or an error.
-
-        ``censored=True``: the evaluation was cut off, so the cost is a lower bound.
-
-        A NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost. Bad input
-        raises OutcomeError and leaves the trial open; telling the same result twice changes nothing.
-        """
-        with self._lock:
-            opened = self._find(trial)
-            told = value if isinstance(value, Outcome) else Outcome(value)
-            given: dict[str, Any] = {"cost": cost, "folds": folds, "gradient": gradient}
-            told = replace(told, **{name: item for name, item in given.items() if item is not None})
-            return self._close(opened, told, error, self.ledger.seconds_open(opened), censored=censored).detached()
-
-    def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Have a config asked next (after those enqueued before it)."""
-        with self._lock:
-            self.ledger.queue.append((self.space.check(config), {"by": "you", "why": "enqueued"}))
-
-    def add(self, config: Mapping[str, Any], value: float | None = None, **results: Any) -> Trial:
-        """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; ``folds=``, ``gradient=``, ``error=`` as for tell."""
-        with self._lock:
-            error, censored = results.pop("error", None), results.pop("censored", False)
-            told = replace(value if isinstance(value, Outcome) else Outcome(value), **results)
-            draft = self.ledger.draft(self.space.check(config), {"by": "you", "why": "added"})
-            finished = conclude(draft, told, error, None, censored=censored, space=self.space)
-            self.ledger.write(finished)
-            return finished.detached()
-
     def checkpoint_dir(self, trial: Trial | int) -> Path:
         """A folder for the files of a trial's configuration, made on first use: the same at every fidelity."""
         with self._lock:
@@ -302,11 +242,6 @@ class Study:
             self.cost_model, self._spending(history), self.unit,
         )
 
-    @property
-    def price_of_a_second(self) -> float:
-        """What a second counts as in the study's unit."""
-        return 1.0 if self.per_hour is None else self.per_hour / 3600.0
-
     def _spending(self, history: History) -> Spending | None:
         if self.budget is None:
             return None
@@ -318,44 +253,6 @@ class Study:
         assert self.budget.seconds is not None
         return Spending(self.budget.seconds, self.seconds, sum(trial.seconds or 0.0 for trial in start), in_cost=False)
 
-    def _find(self, trial: Trial | int) -> Trial:
-        number = trial.number if isinstance(trial, Trial) else plain(trial)
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.ledger):
-            raise TrialError(f"there is no trial {number!r} in this study; it has {len(self.ledger)}")
-        found = self.ledger.trials[number]
-        if isinstance(trial, Trial) and trial.asked_at != found.asked_at:
-            raise TrialError(f"trial {number} was asked by another study, not by this one")
-        return found
-
-    def _close(
-        self,
-        trial: Trial,
-        told: Outcome,
-        error: str | None,
-        seconds: float | None,
-        reports: Sequence[Any] = (),
-        censored: bool = False,
-        stopped: Mapping[str, str] | None = None,
-    ) -> Trial:
-        finished = conclude(trial, told, error, seconds, reports, censored, self.price_of_a_second, self.space, stopped)
-        if trial.state in (State.DONE, State.FAILED):
-            same = (trial.state, trial.value, trial.error) == (finished.state, finished.value, finished.error)
-            if same and (told.cost is None or trial.cost == finished.cost):
-                return trial
-            raise TrialError(f"trial {trial.number} is already {trial.state} with value {trial.value}; it cannot be changed")
-        self.ledger.close(finished)  # an abandoned trial's late result is a result
-        return finished
-
-    def record(self, trial: Trial, seen: Evaluation) -> Trial:
-        """Record an evaluation; a result that cannot be read is a failed trial."""
-        with self._lock:
-            opened = self.ledger.trials[trial.number]
-            try:
-                return self._close(opened, seen.outcome, seen.error, seen.seconds, seen.reports, stopped=seen.stopped)
-            except OutcomeError as error:
-                cost = seen.outcome.cost if is_cost(seen.outcome.cost) else None
-                return self._close(opened, Outcome(None, cost), str(error), seen.seconds, seen.reports)
-
     def prospect(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> Prospect | None:
         """Whether a running trial with such reports may still become the answer; None where no model can tell."""
         with self._lock:
@@ -363,22 +260,6 @@ class Study:
             found = prospect(self._situation(self.log), self._find(trial), reports)
             self.optimizer_seconds += time.perf_counter() - began
             return found
-
-    def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = ()) -> bool:
-        """Abandon a trial that was interrupted, charge it, and have its config asked first; False if it has finished."""
-        with self._lock:
-            trial = self.ledger.trials[number]
-            if trial.finished:
-                return False
-            seconds = self.ledger.seconds_open(trial)
-            priced = seconds is not None and (self.unit == "s" or self.per_hour is not None)
-            self.ledger.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None, reports)
-            return True
-
-    def _set_direction(self, direction: Literal["minimize", "maximize"]) -> None:
-        if direction != self.direction and any(trial.state is State.DONE for trial in self.ledger.trials):
-            raise MethodError(f"this study was begun to {self.direction}; its results cannot be read the other way up")
-        self.direction = direction
 
     # -- to text and back --------------------------------------------------------------------------------------------
 

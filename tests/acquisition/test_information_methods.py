@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
+from tests.degenerate import VALUES, assert_a_new_point, assert_duplicates_do_not_matter
 from tests.information import line, waves, wavy
 from tests.problems import belief_of, mixed_space, mixed_value, plane, told_study
 
@@ -37,28 +38,14 @@ def test_failed_and_pending_trials(method):
 
 
 @METHODS
-@pytest.mark.parametrize(
-    "values",
-    [[1.0], [1.0, 1.0, 1.0, 1.0], [1e300, 1.0, 2.0], [0.0] * 12, list(range(12))],
-    ids=["one", "constant", "huge", "zeros", "line"],
-)
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_degenerate_data_give_a_point_that_is_new(method, values):
-    study = st.Study(plane(2), method=method, initial=1, seed=0)
-    for u, value in zip(np.random.default_rng(0).random((len(values), 2)), values, strict=True):
-        study.add({"x0": u[0], "x1": u[1]}, float(value), cost=1.0)
-    config = study.ask().config
-    assert all(0 <= x <= 1 for x in config.values())
-    others = [list(trial.config.values()) for trial in study.history if trial.value is not None]
-    assert np.abs(np.array(others) - list(config.values())).max(axis=1).min() > 1e-3
+    assert_a_new_point(method, values, 1e-3)
 
 
 @METHODS
 def test_duplicates_without_noise(method):
-    study = st.Study(plane(1), method=method, initial=1, seed=0)
-    for _ in range(4):
-        study.add({"x0": 0.5}, 1.0, cost=1.0)
-    study.add({"x0": 0.2}, 0.5, cost=1.0)
-    assert study.ask().config["x0"] not in (0.5, 0.2)
+    assert_duplicates_do_not_matter(method)
 
 
 @METHODS

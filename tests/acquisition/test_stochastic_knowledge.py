@@ -14,6 +14,7 @@ from shoestring.acquisition.stochastic_knowledge import Worth
 from shoestring.surrogate.belief import believed_cost
 from shoestring.surrogate.cost.base import expected_log_cost
 from tests.acquisition.test_knowledge_truth import by_a_million_draws, drawn_from_the_model
+from tests.degenerate import VALUES, assert_a_new_point, assert_duplicates_do_not_matter
 from tests.differences import gradient_of
 from tests.information import line, wavy
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
@@ -175,28 +176,21 @@ def test_failures_and_sets_of_hyperparameters():
     assert study.ask().config["x0"] < 0.9
 
 
-@pytest.mark.parametrize("method", [QUICK, st.KG()], ids=["StochasticKG", "KG"])
-@pytest.mark.parametrize("values", [[1.0], [1.0] * 4, [1e300, 1.0, 2.0], [0.0] * 12, list(range(12))], ids=len)
+BOTH = pytest.mark.parametrize("method", [QUICK, st.KG()], ids=["StochasticKG", "KG"])
+
+
+@BOTH
+@pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
 def test_degenerate_data_give_a_point_that_is_new(method, values):
-    study = st.Study(plane(2), method=method, initial=1, seed=0)
-    for u, value in zip(np.random.default_rng(0).random((len(values), 2)), values, strict=True):
-        study.add({"x0": u[0], "x1": u[1]}, float(value), cost=1.0)
-    config = study.ask().config
-    assert all(0 <= x <= 1 for x in config.values())
-    others = [list(trial.config.values()) for trial in study.history if trial.value is not None]
-    assert np.abs(np.array(others) - list(config.values())).max(axis=1).min() > 1e-6
+    assert_a_new_point(method, values, 1e-6)
 
 
-@pytest.mark.parametrize("method", [QUICK, st.KG()], ids=["StochasticKG", "KG"])
+@BOTH
 def test_duplicates_without_noise(method):
-    study = st.Study(plane(1), method=method, initial=1, seed=0)
-    for _ in range(4):
-        study.add({"x0": 0.5}, 1.0, cost=1.0)
-    study.add({"x0": 0.2}, 0.5, cost=1.0)
-    assert study.ask().config["x0"] not in (0.5, 0.2)
+    assert_duplicates_do_not_matter(method)
 
 
-@pytest.mark.parametrize("method", [QUICK, st.KG()], ids=["StochasticKG", "KG"])
+@BOTH
 @pytest.mark.parametrize("noise", [1e-10, 0.05])
 def test_a_saturated_posterior_is_finite_with_a_finite_slope(method, noise):
     belief, seeker = line(60, noise, 0, length=0.5)

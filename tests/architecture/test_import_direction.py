@@ -15,7 +15,7 @@ LAYERS = [
     ["search"],
     ["termination"],
     ["ledger", "archive", "checkpoints", "evaluate", "progress", "result", "confirming", "loop", "plot"],
-    ["study"],
+    ["records", "study"],
     ["optimize", "integrations"],
     ["cli", "__main__", "__init__"],
 ]

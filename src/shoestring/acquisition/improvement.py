@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -48,6 +48,11 @@ def log_probability_of_improvement(mean: Array, deviation: Array, best: float) -
     value, slope = log_Phi(z)
     slope = slope / deviation
     return value, -slope, -z * slope
+
+
+def falling_mean(belief: Belief) -> Surface:
+    """Minus the posterior mean, wherever evaluations may fail."""
+    return surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
 
 
 def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tuple[Array, Array, Array]:

@@ -27,13 +27,12 @@ from .averaging import average
 from .candidate import Candidates, slopes_of_lines
 from .candidates import SAME, known, quasi_random
 from .envelope import log_expected_drop, log_expected_drop_with_gradient
-from .improvement import Surface, negative_lower_bound, surface
+from .improvement import Surface, falling_mean
 from .information import lazily
 from .maximize import Chosen, Effort, Seeker, climb
 from .scenarios import averaged_surface
 
 TRIED = 24  # best tried points in P
-LIKELY = float(np.log(0.5))  # an answer that is likelier to fail than not is none
 BASIN = 0.02  # of the unit cube: nearer minima are one
 MINIMA = 8  # minima of the posterior mean in P
 IMAGINED = (-1.8, -0.8, 0.8, 1.8)  # outcomes, in deviations, after which the mean is minimised again
@@ -63,6 +62,10 @@ class LookAhead:
     def further(self, points: Array) -> LookAhead:
         """Over more points."""
         return type(self).over(self.belief, np.vstack([self.points, points]))
+
+    def imagined(self, candidates: Array) -> Array:
+        """Where the mean would be lowest after imagined outcomes at the candidates."""
+        return imagined_minimisers(self, candidates)
 
     def lines(self, at: Candidates) -> tuple[Array, Array, Array]:
         """a and b of all lines, that of x itself last (N x (m + 1)), and the variance of an observation at x."""
@@ -102,9 +105,6 @@ class KG:
     joint: ClassVar[bool] = True
     ahead: ClassVar[type[LookAhead]] = LookAhead
 
-    def imagined(self, ahead: LookAhead, candidates: Array) -> Array:
-        return imagined_minimisers(ahead, candidates)
-
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)
         return lazily(lambda: self.weighed(self.ahead.over(belief, minima(belief, seeker)).surface(), belief))
@@ -119,7 +119,7 @@ class KG:
         rough = [self.ahead.over(each, minima(each, seeker)) for each in belief.sets]
         peak = seeker.highest(self.weighed(average([ahead.surface() for ahead in rough], in_logs=True), belief))
         promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
-        refined = [ahead.further(self.imagined(ahead, promising)).surface() for ahead in rough]
+        refined = [ahead.further(ahead.imagined(promising)).surface() for ahead in rough]
         gain = average(refined, in_logs=True)
         fine = self.weighed(gain, belief)
         values = fine(promising, False)[0]
@@ -131,10 +131,10 @@ class KG:
 
 def minima(belief: Belief, seeker: Seeker) -> Array:
     """The best tried points, the minima of the posterior mean, tried or not, and the points of running trials."""
-    falling = surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
+    falling = falling_mean(belief)
     found = replace(seeker, seen=seeker.seen[:0], fidelities=False).highest(falling).U
     if belief.viability is not None:
-        likely = belief.viability.log_chance(belief.encoding.features(found)) >= LIKELY
+        likely = belief.viability.likely(belief.encoding.features(found))
         found = found[likely] if likely.any() else found
     order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")
     return np.vstack([apart(found)[:MINIMA], belief.tried[order[:TRIED]], belief.running])

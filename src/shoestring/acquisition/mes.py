@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import MethodError
 from ..numerics import Array
 from ..surrogate.belief import Belief
-from .improvement import Surface, negative_lower_bound, surface
+from .improvement import Surface, falling_mean, surface
 from .information import Information
 from .max_value import log_information_with_gradient
 from .maximize import Effort, Seeker
@@ -51,7 +51,7 @@ class MES(Information):
 
     def minima(self, belief: Belief, seeker: Seeker) -> Array:
         """Samples of the value of the minimum over all points that a search of the lowest mean comes by, and those tried."""
-        falling = surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
+        falling = falling_mean(belief)
         met = replace(seeker, seen=seeker.seen[:0], effort=LOOK).highest(falling).U
         Z = belief.encoding.features(np.vstack([met, belief.tried]))
         return minimum_values(belief.objective, Z, self.how, self.samples, seeker.rng)

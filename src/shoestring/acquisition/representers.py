@@ -29,7 +29,7 @@ from ..errors import MethodError
 from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
 from ..surrogate.cross import Cross
-from .improvement import LogEI, negative_lower_bound, surface
+from .improvement import LogEI, falling_mean
 from .knowledge import distinct
 from .maximize import Effort, Seeker
 
@@ -79,7 +79,7 @@ def representers(belief: Belief, seeker: Seeker, count: int) -> Representers:
     """At most ``count`` of them."""
     seeker = replace(seeker, seen=seeker.seen[:0])  # the minimum may lie at a tried point
     promising = replace(seeker, effort=LOOK).highest(LogEI().on(belief, seeker.rng)).U[: LOOK.spread + LOOK.near]
-    falling = surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
+    falling = falling_mean(belief)
     low = distinct(replace(seeker, effort=LOOK_LOW).highest(falling).U[: 4 * LOWEST])[:LOWEST]
     tried = belief.tried[np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")[:24]]
     sure = distinct(np.vstack([low, tried[:TRIED], promising[:PROMISING]]))[:count]

@@ -62,6 +62,9 @@ class SlopedLookAhead(LookAhead):
 
         return value
 
+    def imagined(self, candidates: Array) -> Array:
+        return minimisers_with_slopes(self, candidates)
+
     def sampled(self) -> Callable[[Array], Array]:
         """log d-KG by the fixed samples, as a function of points; -inf where none of them shows a gain."""
         belief, encoding = self.belief, self.belief.encoding
@@ -138,15 +141,9 @@ class DKG(KG):
 
     ahead: ClassVar[type[LookAhead]] = SlopedLookAhead
 
-    def imagined(self, ahead: LookAhead, candidates: Array) -> Array:
-        return minimisers_with_slopes(ahead, candidates)
-
 
 @dataclass(frozen=True)
 class CFDKG(CFKG):
     """Knowledge per unit of cost from values and slopes, over configurations and fidelities together."""
 
     ahead: ClassVar[type[LookAhead]] = SlopedLookAhead
-
-    def imagined(self, ahead: LookAhead, candidates: Array) -> Array:
-        return minimisers_with_slopes(ahead, candidates)

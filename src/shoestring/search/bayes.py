@@ -108,5 +108,3 @@ def expectations(u: Array, belief: Belief, situation: Situation) -> dict[str, An
     if belief.cost is not None:
         expected["cost"] = float(np.exp(expected_log_cost(belief.cost, u[None, :])[0]))
     return expected
-
-

@@ -22,7 +22,6 @@ from .look import believe, seeker_for
 from .method import Situation
 
 CONFIRMS = "confirms what is recommended"  # why a trial was asked
-LIKELY = float(np.log(0.5))
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ def recommend(situation: Situation, tried: bool = False) -> Pick | None:
         return Pick(seen.U[row], in_users_units(belief, falling, seen.U[row], seen.sign), row)
     u = lowest_mean(belief, falling, seeker_for(situation))
     answer = confirmed(situation)
-    if answer is not None and still_good(belief, falling, seen.U[answer], u):
+    if answer is not None and still_good(belief, falling, seen.U[answer], float(seen.y[answer]), u):
         return Pick(seen.U[answer], in_users_units(belief, falling, seen.U[answer], seen.sign), answer)
     same = np.flatnonzero((np.abs(seen.U[: seen.finished] - u) < SAME).all(axis=1))
     return Pick(u, in_users_units(belief, falling, u, seen.sign), int(same[np.argmin(seen.y[same])]) if len(same) else None)
@@ -68,9 +67,12 @@ def confirmed(situation: Situation) -> int | None:
     return situation.seen.finished - 1
 
 
-def still_good(belief: Belief, falling: Surface, point: Array, best: Array) -> bool:
-    """Whether a confirmed point is within a deviation of the lowest mean: another one would have to be confirmed anew."""
+def still_good(belief: Belief, falling: Surface, point: Array, value: float, best: Array) -> bool:
+    """Whether a confirmed point, by its mean and by its value, is within a deviation of the lowest mean: another one would have
+    to be confirmed anew.
+    """
     there, lowest = falling(np.array([point, best]), False)[0]
+    there = min(there, -float(belief.output.forward(np.array([value]))[0]))
     deviation = float(np.sqrt(belief.moments(belief.encoding.features(best[None, :]))[1][0] + belief.objective.noise))
     return bool(lowest - there <= deviation)
 
@@ -80,7 +82,7 @@ def lowest_mean(belief: Belief, falling: Surface, seeker: Seeker) -> Array:
     found = replace(seeker, seen=seeker.seen[:0]).highest(falling)
     points, values = found.U, found.values
     if belief.viability is not None:
-        likely = belief.viability.log_chance(belief.encoding.features(points)) >= LIKELY
+        likely = belief.viability.likely(belief.encoding.features(points))
         points, values = points[likely], values[likely]
     points = np.vstack([points, belief.tried])
     values = np.concatenate([values, falling(belief.tried, False)[0]])

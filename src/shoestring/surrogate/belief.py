@@ -206,8 +206,7 @@ def answerable(tried: Array, seen: Observations, viability: Viability, encoding:
     """Of tried configs, those that succeeded at the target, or are likelier to than not; all, if there are none."""
     proven = seen.at_target[: len(tried)]
     failed = np.array([(np.abs(seen.failed - u) < 1e-9).all(axis=1).any() for u in tried], dtype=bool)
-    likely = viability.log_chance(encoding.features(tried)) >= np.log(0.5)
-    kept = proven | (likely & ~failed)
+    kept = proven | (viability.likely(encoding.features(tried)) & ~failed)
     return tried[kept] if kept.any() else tried
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from ..numerics import LOG_2PI, Array
 from .basis import Slopes
@@ -78,8 +78,6 @@ class SlopedEvidence:
 
     def _solved(self, K: Array, noises: Array) -> tuple[float, Array, Array] | None:
         """log p, alpha and K^-1; None where K cannot be factored."""
-        from scipy.linalg.lapack import dpotrf, dpotrs
-
         total = K.copy()
         total[np.diag_indices(len(total))] += noises
         L, info = dpotrf(total, lower=1, clean=1)

@@ -47,6 +47,10 @@ class Viability:
         mean, variance = self.posterior.mean_and_variance(Z)
         return log_Phi((mean - self.threshold) / np.sqrt(variance + self.posterior.noise))[0]
 
+    def likely(self, Z: Array) -> NDArray[np.bool_]:
+        """Where an evaluation is likelier to succeed than not."""
+        return np.asarray(self.log_chance(Z) >= np.log(0.5))
+
     def log_chance_with_gradient(self, Z: Array) -> tuple[Array, Array]:
         mean, variance, d_mean, d_variance = self.posterior.with_gradients(Z)
         deviation = np.sqrt(variance + self.posterior.noise)
