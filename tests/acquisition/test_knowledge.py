@@ -134,7 +134,7 @@ def test_with_noise_its_recommendation_is_better_than_eis():
             row.append(waves(result.recommended.config) + 2.0)
         regrets.append(row)
     kg, ei = np.array(regrets).T
-    assert wilcoxon(kg, ei, alternative="less").pvalue < 0.1 or kg.mean() < ei.mean()
+    assert wilcoxon(kg, ei, alternative="less").pvalue < 0.1
 
 
 def test_on_a_small_grid_the_choice_is_the_best_of_all_points():
