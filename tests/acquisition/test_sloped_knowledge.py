@@ -157,7 +157,9 @@ def test_slopes_are_never_worth_less_than_nothing(running):
     points, U = minima(belief, seeker), np.random.default_rng(3).random((40, 2))
     alone, sloped = (kind.over(belief, points).surface()(U, False)[0] for kind in (LookAhead, SlopedLookAhead))
     assert (sloped >= alone).all()
-    assert (sloped > alone + 0.05).mean() > 0.3
+    matters = sloped > -15.0  # elsewhere there is next to nothing to be learnt, by value or slope
+    assert matters.sum() >= 5
+    assert (sloped > alone + 0.05)[matters].mean() > 0.3
 
 
 def test_the_noisier_slopes_are_the_less_they_are_worth(many_outcomes):

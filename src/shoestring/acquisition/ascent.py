@@ -20,13 +20,17 @@ from ..numerics import Array
 Objective = Callable[[Array], tuple[Array, Array]]  # points -> values, gradients
 
 LONGEST_STEP = 0.2  # of the cube's side, for the first step and wherever the curvature is not yet known
+CLOSE = 1e-3  # a gain that no longer matters in the logarithm of an acquisition
 ENOUGH = 1e-4  # share of the gain promised by the gradient that a step must deliver (Armijo)
 
 
 def ascend(
-    objective: Objective, x: Array, free: NDArray[np.bool_], *, steps: int = 40, tolerance: float = 1e-3
+    objective: Objective, x: Array, free: NDArray[np.bool_], *, steps: int = 40, tolerance: float = CLOSE
 ) -> tuple[Array, Array]:
-    """The ends (B x D) and their values; ``free`` (B x D or D) marks the coordinates that may move."""
+    """The ends (B x D) and their values; ``free`` (B x D or D) marks the coordinates that may move.
+
+    A start rests when a step gains no more than ``tolerance``.
+    """
     x, free = x.copy(), np.broadcast_to(free, x.shape)
     f, g = objective(x)
     H = np.tile(np.eye(x.shape[1]), (len(x), 1, 1))

@@ -39,6 +39,7 @@ IMAGINED = (-1.8, -0.8, 0.8, 1.8)  # outcomes, in deviations, after which the me
 MANY = tuple(np.linspace(-4.4, 4.4, 61))  # the same for an accurate value: kinks farther out are not worth a per cent
 SPREAD, PARTS = 4096, 16  # for an accurate value: descents also start from the best of each part of this many points
 PROMISING = 4  # candidates at which they are imagined
+PRECISE = 1e-9  # of the model's deviation: what is missed of the present minimum would pass for knowledge to be gained
 STEPS = 20  # of a descent of the future mean
 LONG = 40  # the same for an accurate value
 EFFORT = Effort(spread=192, near=96, starts=6, rounds=2)
@@ -136,8 +137,10 @@ def minima(belief: Belief, seeker: Seeker) -> Array:
     if belief.viability is not None:
         likely = belief.viability.likely(belief.encoding.features(found))
         found = found[likely] if likely.any() else found
+    found = apart(found)[:MINIMA]
+    found, _ = climb(falling, belief.encoding, found, falling(found, False)[0], 0, seeker.rng, tolerance=PRECISE)
     order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")
-    return np.vstack([apart(found)[:MINIMA], belief.tried[order[:TRIED]], belief.running])
+    return np.vstack([found, belief.tried[order[:TRIED]], belief.running])
 
 
 def knowledge_gradient(belief: Belief, seeker: Seeker, U: Array) -> Array:

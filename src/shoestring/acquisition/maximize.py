@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ..encoding import Encoding
 from ..errors import SpaceExhausted
 from ..numerics import Array, single_threaded
-from .ascent import ascend
+from .ascent import CLOSE, ascend
 from .candidates import known, moves_from, neighbours, quasi_random, small_grid, unseen
 from .improvement import Surface
 
@@ -109,7 +109,14 @@ class Seeker:
 
 
 def climb(
-    surface: Surface, encoding: Encoding, U: Array, f: Array, rounds: int, rng: np.random.Generator, fidelities: bool = False
+    surface: Surface,
+    encoding: Encoding,
+    U: Array,
+    f: Array,
+    rounds: int,
+    rng: np.random.Generator,
+    fidelities: bool = False,
+    tolerance: float = CLOSE,
 ) -> tuple[Array, Array]:
     """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone.
 
@@ -121,21 +128,23 @@ def climb(
     discrete = free & np.array([(parameter.levels or 0) > 1 for parameter in space.values()])
     numbers = free & encoding.numeric
     if numbers.any():
-        U, f = _ascent(surface, encoding, U, f, numbers)
+        U, f = _ascent(surface, encoding, U, f, numbers, tolerance)
     if not discrete.any():
         return U, f
     if continuous.any() and (numbers & discrete).any():  # whole numbers that had to be rounded may have spoilt the ascent
-        U, f = _ascent(surface, encoding, U, f, continuous)
+        U, f = _ascent(surface, encoding, U, f, continuous, tolerance)
     for _ in range(rounds):
         U, f, changed = exchange(surface, encoding, U, f, rng, fidelities)
         if not changed:
             break
         if continuous.any():
-            U, f = _ascent(surface, encoding, U, f, continuous)
+            U, f = _ascent(surface, encoding, U, f, continuous, tolerance)
     return U, f
 
 
-def _ascent(surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDArray[np.bool_]) -> tuple[Array, Array]:
+def _ascent(
+    surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDArray[np.bool_], tolerance: float
+) -> tuple[Array, Array]:
     """Ascent, then snapped to valid points; a start whose end is no better after snapping stays where it was."""
 
     def objective(points: Array) -> tuple[Array, Array]:
@@ -143,7 +152,7 @@ def _ascent(surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDAr
         assert gradient is not None
         return _finite(value), gradient
 
-    ends, _ = ascend(objective, U, free)
+    ends, _ = ascend(objective, U, free, tolerance=tolerance)
     ends = encoding.space.snap(ends)
     values = _finite(surface(ends, False)[0])
     better = values > f

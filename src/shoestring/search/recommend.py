@@ -14,13 +14,14 @@ import numpy as np
 from ..acquisition.averaging import average
 from ..acquisition.candidates import SAME, known
 from ..acquisition.improvement import Surface
-from ..acquisition.maximize import Seeker
+from ..acquisition.maximize import Seeker, climb
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from ..trial import State
 from .look import believe, seeker_for
 from .method import Situation
 
+PRECISE = 1e-12  # of the model's deviation: a recommendation is as good as its model, not as good as the search for it
 CONFIRMS = "confirms what is recommended"  # why a trial was asked
 
 
@@ -86,7 +87,9 @@ def lowest_mean(belief: Belief, falling: Surface, seeker: Seeker) -> Array:
         points, values = points[likely], values[likely]
     points = np.vstack([points, belief.tried])
     values = np.concatenate([values, falling(belief.tried, False)[0]])
-    return np.asarray(points[int(np.argmax(values))])
+    first = [int(np.argmax(values))]
+    ends, _ = climb(falling, belief.encoding, points[first], values[first], 1, seeker.rng, tolerance=PRECISE)
+    return np.asarray(ends[0])
 
 
 def negative_mean(belief: Belief) -> Surface:
