@@ -6,7 +6,7 @@ import numpy as np
 
 import shoestring as st
 from shoestring.encoding import Encoding
-from shoestring.history import observe
+from shoestring.observations import observe
 from shoestring.surrogate.belief import form_belief
 
 

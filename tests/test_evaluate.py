@@ -3,7 +3,7 @@ import pytest
 
 import shoestring as st
 from shoestring.evaluate import LiveTrial, call
-from shoestring.history import observe
+from shoestring.observations import observe
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
 

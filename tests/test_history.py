@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.history import observe
+from shoestring.observations import observe
 from tests.problems import plane
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import shoestring as st
 from shoestring.encoding import Encoding
-from shoestring.history import observe
+from shoestring.observations import observe
 from shoestring.surrogate.belief import believed_cost, form_belief
 from shoestring.traces import ALTOGETHER, MOST, along, reached, spread
 

@@ -49,7 +49,7 @@ def compare(n: int, seed: int, config: dict[str, float]) -> dict[str, float]:
     """KG of BoTorch's suggestion and of ours."""
     import shoestring as st
     from shoestring.encoding import Encoding
-    from shoestring.history import observe
+    from shoestring.observations import observe
     from shoestring.surrogate.belief import form_belief
 
     space = shoestring_space(PROBLEM)

@@ -8,7 +8,7 @@ import pytest
 import shoestring as st
 from shoestring.acquisition.candidates import known
 from shoestring.encoding import Encoding
-from shoestring.history import observe
+from shoestring.observations import observe
 from shoestring.search.boca import ENOUGH, FACTOR, HIGHEST, LOWEST, WINDOW, Options, confidence, fidelities_at, next_factor
 from shoestring.trial import State
 from tests.problems import belief_of

@@ -18,7 +18,7 @@ from sklearn.svm import SVC, LinearSVC
 import shoestring as st
 from shoestring.acquisition.plateaus import one_of_the_highest
 from shoestring.encoding import Encoding
-from shoestring.history import observe
+from shoestring.observations import observe
 from shoestring.search.bore import labels, training_set
 from shoestring.search.classifiers import chances, fitted, log_chances, odds_with_gradient
 from tests.differences import gradients_of

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.history import observe
+from shoestring.observations import observe
 from shoestring.search import giving_up
 from shoestring.search.giving_up import ENOUGH, prospect
 from tests.problems import branin
@@ -60,7 +60,7 @@ def test_the_chance_is_that_of_draws_from_the_posterior():
     trial = study.ask()
     reports = reports_of(0.31, 14)[-4:]
     found = study.prospect(trial, reports)
-    situation = study._situation(study.log)
+    situation = study.situation
     by_hand = st.Study.from_json(study.to_json(), method=st.LogEI())
     by_hand.give_back(trial.number)
     for each in reports:
@@ -80,7 +80,7 @@ def test_without_a_model_data_at_the_target_or_a_place_nobody_can_tell():
     study = learned()
     study.enqueue({"x": 0.95})
     trial = study.ask()
-    situation, reports = study._situation(study.log), reports_of(0.95, 16)
+    situation, reports = study.situation, reports_of(0.95, 16)
     assert prospect(situation, trial, reports) is not None
     assert prospect(dataclasses.replace(situation, known=None), trial, reports) is None
     assert prospect(situation, trial, []) is None

@@ -33,7 +33,7 @@ def waves(sign=1.0, **options):
 
 
 def slice_of(study, **options):
-    return look_along(study._situation(study.log), **options)
+    return look_along(study.situation, **options)
 
 
 def nearest(found, x):
@@ -58,7 +58,7 @@ def test_chances_lie_at_the_minimum_of_a_well_known_function():
 def test_chances_are_those_of_joint_draws():
     study = waves()
     found = slice_of(study, method=st.EI())
-    belief = believe(study._situation(study.log), costs=False)
+    belief = believe(study.situation, costs=False)
     Z = belief.encoding.features(study.space["x"].to_unit(found.x)[:, None])
     mean, covariance = belief.objective.mean_at(Z), belief.objective.covariance(Z)
     draws = np.random.default_rng(1).multivariate_normal(mean, covariance, 4_096, method="eigh", check_valid="ignore")
@@ -137,7 +137,7 @@ def test_bands_go_through_the_transform_of_the_values():
 def test_hyperparameters_are_averaged_over():
     study = waves(model=st.GP(output="standard", inference="mcmc", sets=4))
     found = slice_of(study, at={"x": 1.8}, outcome=-2.0, method=st.EI())
-    belief = believe(study._situation(study.log), costs=False)
+    belief = believe(study.situation, costs=False)
     assert len(belief.sets) == 4
     U = study.space["x"].to_unit(found.x)[:, None]
     mean, variance = belief.moments(belief.encoding.features(U))

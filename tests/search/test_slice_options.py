@@ -10,7 +10,7 @@ from tests.problems import mixed_space, mixed_value, told_study
 
 
 def look(study, **options):
-    return look_along(study._situation(study.log), **options)
+    return look_along(study.situation, **options)
 
 
 @pytest.mark.parametrize(

@@ -285,13 +285,13 @@ def test_a_finite_space_is_searched_whole():
 
 def test_what_is_predicted_and_recommended_comes_from_all_sets():
     study = told_study(plane(), bowl, 9, model=MCMC, initial=4)
-    belief = believe(study._situation(study.log), costs=False)
+    belief = believe(study.situation, costs=False)
     trial = study.ask()
     z = belief.encoding.features(study.space.encode(trial.config)[None, :])
     assert trial.suggestion["predicted"] == float(belief.output.inverse(belief.moments(z)[0])[0])
     assert trial.suggestion["gain"] == belief.gain(z)
     study.tell(trial, bowl(trial.config), cost=1.0)
-    belief = believe(study._situation(study.log), costs=False)
+    belief = believe(study.situation, costs=False)
     U = np.array([study.space.encode(trial.config) for trial in study.history])
     means = belief.fitted_mean(belief.encoding.features(U))
     assert study.recommend(tried=True).number == int(np.argmin(means))

@@ -5,7 +5,7 @@ import pytest
 
 import shoestring as st
 from shoestring.encoding import Encoding
-from shoestring.history import observe
+from shoestring.observations import observe
 from shoestring.outputs import KINDS, Output
 from shoestring.surrogate.belief import form_belief
 from shoestring.surrogate.gradients import Gradients

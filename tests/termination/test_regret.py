@@ -7,7 +7,7 @@ import pytest
 import shoestring as st
 from shoestring.encoding import Encoding
 from shoestring.errors import MethodError
-from shoestring.history import observe
+from shoestring.observations import observe
 from shoestring.surrogate.belief import form_belief
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior

@@ -13,7 +13,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..acquisition.averaging import surface_of
-from ..history import History
 from ..numerics import Array
 from ..trial import Suggestion, Trial
 from .auto import Auto
@@ -52,7 +51,7 @@ def with_pending(situation: Situation, suggestions: list[Suggestion]) -> Situati
     known = next((suggestion.model for suggestion in reversed(suggestions) if suggestion.model), situation.known)
     return replace(
         situation, seen=replace(seen, pending=np.vstack([seen.pending, points])), number=situation.number + len(suggestions),
-        history=History((*past, *opened), space, past.maximize, (*past.points, *points)), known=known,
+        history=past.also(opened), known=known,
     )
 
 

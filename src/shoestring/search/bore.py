@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 from ..acquisition.maximize import Seeker
 from ..acquisition.plateaus import highest_of_many
 from ..errors import MethodError
-from ..history import Observations
 from ..numerics import Array
+from ..observations import Observations
 from ..parameters import plain
 from ..trial import Suggestion
 from .classifiers import chances, check_classifier, fitted, has_gradient, log_chances

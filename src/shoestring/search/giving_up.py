@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from ..history import Observations
 from ..numerics import Array
+from ..observations import Observations
 from ..traces import SAME, along
 from ..trial import Trial
 from .look import believe

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..encoding import Encoding
-from ..history import History, Observations
+from ..history import History
+from ..observations import Observations
 from ..space import Space
 from ..surrogate.belief import Spending, believed_cost
 from ..surrogate.cost.base import CostModel, CostPosterior, expected_log_cost

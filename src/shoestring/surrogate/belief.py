@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..encoding import Encoding
-from ..history import Observations
 from ..numerics import Array, cholesky, single_threaded
+from ..observations import Observations
 from ..outputs import KINDS, Output
 from .cost.base import CostModel, CostObservations, CostPosterior, remember
 from .cost.censored import fit_costs

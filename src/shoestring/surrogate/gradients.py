@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..encoding import Encoding
-from ..history import Observations
 from ..numerics import Array
+from ..observations import Observations
 from ..outputs import Output
 from .basis import Slopes
 from .kernels import Kernel

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..acquisition.maximize import Effort, Seeker
 from ..encoding import Encoding
-from ..history import History, Observations, observe
+from ..history import History
+from ..observations import Observations, observe
 from ..space import Space
 from ..surrogate.belief import Belief, Spending, believed_cost, form_belief
 from ..surrogate.cost.base import CostModel

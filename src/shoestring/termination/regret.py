@@ -26,8 +26,9 @@ from ..acquisition.averaging import average
 from ..acquisition.improvement import negative_lower_bound, surface
 from ..acquisition.maximize import Seeker
 from ..errors import MethodError
-from ..history import History, Observations
+from ..history import History
 from ..numerics import Array
+from ..observations import Observations
 from ..space import Space
 from ..surrogate.belief import Belief, form_belief
 from ..surrogate.gp import GP

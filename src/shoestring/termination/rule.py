@@ -37,6 +37,9 @@ class Joined(StopRule):
     rules: tuple[Rule, ...]
     every: bool
 
+    def __repr__(self) -> str:
+        return f"({(' & ' if self.every else ' | ').join(map(repr, self.rules))})"
+
     def check(self, history: History, space: Space) -> Verdict:
         verdicts = []
         for rule in self.rules:
