@@ -7,6 +7,10 @@
     ├── OutcomeError (ValueError)      a result that cannot be recorded; the trial stays open
     ├── MethodError (ValueError)       a method, model or rule that does not exist or does not fit
     ├── StudyError (ValueError)        a stored study that cannot be read
+    ├── StorageError                   a place for studies that cannot be used
+    │   ├── Behind                     somebody else has written since one looked; look again
+    │   └── OverBudget                 the budget leaves no room for another trial
+    ├── ExecutionError                 workers that cannot be started, or were lost for good; nothing of the study is lost
     ├── TrialError                     a trial that is unknown or already finished
     ├── SpaceExhausted                 every configuration of a finite space has been tried
     └── NothingFits                    no trial is expected to fit into what is left of the budget
@@ -43,6 +47,22 @@ class MethodError(ShoestringError, ValueError):
 
 class StudyError(ShoestringError, ValueError):
     """A stored study that cannot be read."""
+
+
+class StorageError(ShoestringError):
+    """A place for studies that cannot be used: not there, not writable, damaged, of another version."""
+
+
+class Behind(StorageError):
+    """Somebody else has written since one looked; look again."""
+
+
+class OverBudget(StorageError):
+    """The budget leaves no room for another trial."""
+
+
+class ExecutionError(ShoestringError):
+    """Workers that cannot be started, or an executor that was lost for good. The study keeps all that it knows."""
 
 
 class TrialError(ShoestringError):

@@ -1,0 +1,74 @@
+"""Keeps the leases of the trials in hand from running out, from a thread of its own.
+
+While the process lives, so do its leases; when it is killed, stopped or loses its machine, they end by themselves and its trials
+are given to others. The thread ends when it finds nothing in hand.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+
+from ..errors import StorageError
+from .base import Lease, Storage
+
+log = logging.getLogger("shoestring")
+
+SHARE = 3  # renewals in the time of a lease: one that comes late, or is lost, does no harm
+
+
+class Heartbeat:
+    """Of one study in one process. ``seconds`` is how long a lease lasts unless it is renewed; ``lost``, trials taken away."""
+
+    def __init__(self, storage: Storage, study: int, seconds: float) -> None:
+        self.storage, self.study, self.seconds = storage, study, seconds
+        self.lost: set[int] = set()
+        self._held: dict[int, str] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._process = os.getpid()
+
+    def lease(self, seconds: float | None = None) -> Lease:
+        """A new one, for a trial that is about to be opened."""
+        return Lease(f"{socket.gethostname()}:{os.getpid()}", uuid.uuid4().hex, self.seconds if seconds is None else seconds)
+
+    def hold(self, number: int, lease: Lease) -> None:
+        with self._lock:
+            if self._process != os.getpid():  # a fork: what the parent has in hand is the parent's
+                self._process, self._thread, self._held = os.getpid(), None, {}
+            self._held[number] = lease.token
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._beat, name=f"shoestring-leases-{self.study}", daemon=True)
+                self._thread.start()
+
+    def let_go(self, number: int) -> None:
+        with self._lock:
+            self._held.pop(number, None)
+
+    def token(self, number: int) -> str | None:
+        """The proof that a trial is in this process's hands."""
+        with self._lock:
+            return self._held.get(number)
+
+    def _beat(self) -> None:
+        while True:
+            time.sleep(self.seconds / SHARE)
+            with self._lock:
+                if not self._held:
+                    self._thread = None
+                    return
+                held = dict(self._held)
+            try:
+                lost = self.storage.renew(self.study, held, self.seconds)
+            except StorageError as error:  # it may be back before the lease ends; if not, the result is still kept when it comes
+                log.warning("the leases of trials %s could not be renewed: %s", ", ".join(map(str, held)), error)
+                continue
+            with self._lock:
+                for number in lost:
+                    if self._held.pop(number, None) is not None:
+                        self.lost.add(number)
+                        log.warning("trial %d was given to another worker, as nothing was heard of this one; its result is kept", number)

@@ -1,0 +1,74 @@
+"""The life of a trial: what may follow what, and when it happened by the study's clock.
+
+    running -> done, failed             told
+    running -> abandoned                its worker is gone, or gave it back
+    abandoned -> done, failed           a late result is a result
+    done, failed                        for good
+"""
+
+from __future__ import annotations
+
+from ..errors import Behind, StorageError, TrialError
+from ..trial import State, Trial
+from .base import Lease, Stored
+from .text import plain_name
+from .totals import amount
+
+
+def opened(trial: Trial, clock: int) -> Stored:
+    """A trial that is new, and may have ended elsewhere."""
+    ended = clock if trial.finished else None
+    if trial.state is State.ABANDONED:
+        return Stored(trial, clock, abandoned=ended)
+    return Stored(trial, clock, closed=ended)
+
+
+def closed(before: Stored, trial: Trial, clock: int) -> Stored:
+    """What became of a trial, its result being written now."""
+    if trial.state is State.ABANDONED:
+        return Stored(trial, before.opened, abandoned=clock)
+    return Stored(trial, before.opened, before.abandoned, closed=clock)
+
+
+def open_to(before: State, after: State) -> bool:
+    """Whether a trial can still become that."""
+    return before is State.RUNNING or (before is State.ABANDONED and after is not State.ABANDONED)
+
+
+def require_result(trial: Trial) -> None:
+    if not trial.finished:
+        raise TrialError(f"trial {trial.number} still runs: only what came of a trial can be written, done, failed or abandoned")
+
+
+def require_lease(lease: Lease | None) -> None:
+    """A StorageError for one that cannot be kept."""
+    if lease is not None:
+        plain_name(lease.token, "a lease's token")
+        plain_name(lease.worker, "a worker's name")
+        amount(lease.seconds, "the length of a lease")
+
+
+def abandon(trial: Trial, seconds: float, price: float | None) -> Trial:
+    """A trial whose worker is gone, charged for its time if a second has a price: it may have cost more."""
+    seconds = max(0.0, seconds)
+    cost = None if price is None else seconds * price
+    return trial.finish(State.ABANDONED, seconds=seconds, cost=cost, censored=cost is not None)
+
+
+# -- what goes wrong, in the words of every storage ---------------------------------------------------------------------
+
+
+def no_study(study: int, where: str) -> StorageError:
+    return StorageError(f"there is no study {study} in {where}; it may have been deleted, see: shoestring ls")
+
+
+def no_trial(number: int, trials: int) -> TrialError:
+    return TrialError(f"there is no trial {number!r} in this study; it has {trials}")
+
+
+def behind(number: int, trials: int) -> Behind:
+    return Behind(f"trial {number} cannot be written: the next one is {trials}; look again")
+
+
+def taken(entry: int) -> Behind:
+    return Behind(f"the waiting config {entry} has been taken by somebody else; look again")

@@ -1,0 +1,170 @@
+"""A server for several machines: PostgreSQL, by psycopg 3.
+
+Whoever writes to a study locks its row first, so that its clock moves in the order of the commits. Readers see one moment
+(REPEATABLE READ) and wait for nobody. A worker that is suspended in the middle of a transaction loses it after a while, and with
+it the lock: the others go on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from typing import Any, ClassVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+
+from ..errors import StorageError
+
+WAIT = 60  # seconds for a lock; also how long a transaction may stand still
+CONNECT = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+ALONE = 4_207_849_484  # the key of the lock under which tables and studies are made: any number that others do not use
+TURN = "hashtext('shoestring asking ' || current_schema())"
+
+# SQLSTATE classes and codes; a class is its first two characters.
+PASSES = {
+    "08": "the connection broke",
+    "40001": "another transaction was in the way",
+    "40P01": "another transaction was in the way",
+    "55P03": f"another program has kept a lock for {WAIT} s",
+    "57P01": "the server was shut down",
+    "57P02": "the server crashed",
+    "57P03": "the server is starting up",
+    "53300": "the server has no connection left",
+    "25P03": "the transaction stood still for too long",
+}
+MENDING = {
+    "42501": "you may not do this there; ask for CREATE on the schema and for the tables' SELECT, INSERT, UPDATE, DELETE",
+    "28": "the server does not let you in; check user and password",
+    "3D000": "there is no such database; make it with: createdb",
+    "53100": "the server's disk is full; nothing that was stored is lost: make room and go on",
+    "53200": "the server is out of memory; nothing that was stored is lost",
+    "25006": "the server only lets you read, as a standby does; give the address of the primary",
+    "XX001": "the server's data are damaged; restore a backup",
+    "XX002": "the server's index is damaged; try: reindexdb, or restore a backup",
+}
+REFUSED = (  # what a server says before there is a connection comes without a code
+    ("password authentication failed", MENDING["28"]),
+    ("no password supplied", MENDING["28"]),
+    ("no pg_hba.conf entry", MENDING["28"]),
+    ("does not exist", "there is no such user or database; make it with: createuser, createdb"),
+    ("permission denied", MENDING["28"]),
+)
+
+
+class PostgresServer:
+    """Its address holds the password and is not to be shown: ``url`` is."""
+
+    reading: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    writing: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, address: URL) -> None:
+        self._address = address.set(drivername="postgresql+psycopg")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._address,)
+
+    @property
+    def url(self) -> str:
+        """Without the password, and without the options, of which one may be a password."""
+        shown = self._address
+        return URL.create("postgresql", shown.username, None, shown.host, shown.port, shown.database).render_as_string()
+
+    # -- connections -------------------------------------------------------------------------------------------------
+
+    def engine(self) -> Engine:
+        try:
+            engine = create_engine(
+                self._address,
+                connect_args={name: value for name, value in CONNECT.items() if name not in self._address.query},
+                isolation_level="READ COMMITTED",
+                use_native_hstore=False,  # one question less for a new connection
+                poolclass=QueuePool,
+                pool_size=4,
+                max_overflow=-1,  # as many as there are threads at work
+            )
+        except ImportError as error:
+            mending = "PostgreSQL needs psycopg, which is not there: pip install 'shoestring[postgres]'"
+            raise StorageError(f"{mending} ({error})") from None
+        event.listen(engine, "connect", _connected)
+        return engine
+
+    def settle(self, engine: Engine) -> None:
+        """There is nothing to set up."""
+
+    def door(self) -> AbstractContextManager[None]:
+        """The server lets in whoever is next."""
+        return nullcontext()
+
+    def alone(self, connection: Connection) -> None:
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ALONE})")
+
+    @contextmanager
+    def turn(self, engine: Engine, study: int) -> Iterator[None]:
+        """By a lock of a connection's own, which ends with it."""
+        with ExitStack() as until_the_end:
+            with suppress(DBAPIError):  # it took too long, or there is no server: whoever writes next will hear of it
+                connection = until_the_end.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
+                connection.exec_driver_sql(f"SELECT pg_advisory_lock({TURN}, %s)", (study,))
+                until_the_end.callback(_give_up_turn, connection, study)
+            yield
+
+    # -- failures ----------------------------------------------------------------------------------------------------
+
+    def passes(self, error: DBAPIError) -> bool:
+        code = _code(error)
+        if code is None and not error.connection_invalidated:  # no connection came about
+            return not any(words in str(error.orig) for words, _ in REFUSED)
+        return error.connection_invalidated or _of(PASSES, code) is not None
+
+    def explain(self, error: DBAPIError) -> StorageError:
+        said = str(error.orig).strip()
+        code = _code(error)
+        unreachable = "the server cannot be reached; check that it runs and that host and port are right"
+        refused = next((mending for words, mending in REFUSED if words in said), unreachable)
+        mending = (refused if code is None else _of(PASSES, code) or _of(MENDING, code)) or "the database refused"
+        return StorageError(f"{self.url}: {mending} ({self._without_secrets(said)})")
+
+    def _without_secrets(self, text: str) -> str:
+        """A driver should not repeat a password, but then it might."""
+        hidden = [value for name, value in self._address.query.items() if "password" in name]
+        for secret in (self._address.password, *hidden):
+            text = text.replace(secret, "***") if isinstance(secret, str) and secret else text
+        return text
+
+    # -- upkeep ------------------------------------------------------------------------------------------------------
+
+    def keep_copy(self, version: int) -> None:
+        """None is needed: changes of tables are part of the transaction here, and happen wholly or not at all."""
+
+    def copy(self, path: str | os.PathLike[str], overwrite: bool) -> None:
+        command = f"pg_dump --format=custom --file={os.fspath(path)} {self.url}"
+        raise StorageError(f"{self.url}: PostgreSQL makes its own backups: {command}")
+
+    def examine(self, connection: Connection) -> list[str]:
+        """PostgreSQL looks after its files itself (pg_amcheck)."""
+        return []
+
+
+def _connected(connection: Any, record: Any) -> None:
+    connection.autocommit = True
+    connection.execute(f"SET lock_timeout = '{WAIT}s'; SET idle_in_transaction_session_timeout = '{WAIT}s'")
+    connection.autocommit = False
+
+
+def _give_up_turn(connection: Connection, study: int) -> None:
+    try:
+        connection.exec_driver_sql(f"SELECT pg_advisory_unlock({TURN}, %s)", (study,))
+    except DBAPIError:
+        connection.invalidate()  # with the connection, the lock is gone
+
+
+def _code(error: DBAPIError) -> str | None:
+    code = getattr(error.orig, "sqlstate", None)
+    return code if isinstance(code, str) else None
+
+
+def _of(table: Mapping[str, str], code: str | None) -> str | None:
+    return None if code is None else table.get(code, table.get(code[:2]))

@@ -1,0 +1,172 @@
+"""A file on this machine: SQLite, with a log ahead of the file (WAL) so that readers and writers do not wait for each other.
+
+A transaction is on the disk when it returns (synchronous=FULL). One that writes takes the lock at its beginning (BEGIN
+IMMEDIATE), so that it cannot fail half-way for want of it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import time
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Any, ClassVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import QueuePool
+
+from ..errors import StorageError
+from .turns import FileTurns, file_lock
+
+BUSY = 60.0  # seconds to wait for a lock
+PAUSE = 0.001  # seconds between two looks at it: SQLite's own grow to 100 ms, and whoever has waited longest looks least often
+
+PASSES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
+NEWLY_MADE = "it could not be opened; check that its folder is there and that you may write to both"
+MENDING = {
+    sqlite3.SQLITE_BUSY: f"another program has kept it locked for {BUSY:g} s; end that program, or wait for it",
+    sqlite3.SQLITE_LOCKED: f"another program has kept it locked for {BUSY:g} s; end that program, or wait for it",
+    sqlite3.SQLITE_READONLY: "it cannot be written to; make it, its folder and its -wal and -shm files writable (chmod u+w)",
+    sqlite3.SQLITE_CANTOPEN: NEWLY_MADE,
+    sqlite3.SQLITE_PERM: NEWLY_MADE,
+    sqlite3.SQLITE_AUTH: NEWLY_MADE,
+    sqlite3.SQLITE_FULL: "its disk is full; nothing that was stored is lost: make room and go on",
+    sqlite3.SQLITE_IOERR: "its disk cannot be written or read, perhaps because it is full; nothing that was stored is lost: "
+    "see to the disk and go on",
+    sqlite3.SQLITE_NOTADB: "it is not a SQLite database, or its beginning is damaged; give another place, or restore a backup",
+    sqlite3.SQLITE_CORRUPT: "it is damaged; keep it, restore a backup, or rescue what can be read with: sqlite3 FILE .recover",
+}
+
+
+class SQLiteFile:
+    reading: ClassVar[Mapping[str, Any]] = {}
+    writing: ClassVar[Mapping[str, Any]] = {"writing": True}
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.url = str(path) if "?" in str(path) else f"sqlite:///{path}"
+        self._turns = FileTurns(path)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.path,)
+
+    # -- connections -------------------------------------------------------------------------------------------------
+
+    def engine(self) -> Engine:
+        engine = create_engine(
+            URL.create("sqlite", database=str(self.path)),
+            connect_args={"isolation_level": None, "check_same_thread": False, "timeout": BUSY},
+            poolclass=QueuePool,
+            pool_size=8,
+            max_overflow=-1,  # as many as there are threads at work
+        )
+        event.listen(engine, "connect", _connected)
+        event.listen(engine, "begin", _begun)
+        return engine
+
+    def settle(self, engine: Engine) -> None:
+        """The log ahead of the file is a property of the file, and changing it takes a moment without readers."""
+        with engine.connect() as connection:
+            raw = _raw(connection)
+            if raw.execute("PRAGMA journal_mode").fetchone() != ("wal",):
+                _insist(raw, "PRAGMA journal_mode = WAL")  # a file system without shared memory keeps the mode it has
+
+    def door(self) -> AbstractContextManager[None]:
+        """Writers queue at a file of its own: looking at SQLite's lock takes ten times as long as looking at this one."""
+        return file_lock(f"{self.path}.lock", BUSY, PAUSE)
+
+    def alone(self, connection: Connection) -> None:
+        """Whoever writes is alone."""
+
+    def turn(self, engine: Engine, study: int) -> AbstractContextManager[None]:
+        return self._turns.turn(study)
+
+    # -- failures ----------------------------------------------------------------------------------------------------
+
+    def passes(self, error: DBAPIError) -> bool:
+        return error.connection_invalidated or _code(error) in PASSES
+
+    def explain(self, error: DBAPIError) -> StorageError:
+        mending = MENDING.get(_code(error), "the database refused")
+        if _code(error) == sqlite3.SQLITE_CANTOPEN and not self.path.parent.is_dir():
+            mending = f"there is no folder {self.path.parent}; make it with: mkdir -p {self.path.parent}"
+        return StorageError(f"{self.path}: {mending} ({error.orig})")
+
+    # -- upkeep ------------------------------------------------------------------------------------------------------
+
+    def keep_copy(self, version: int) -> str:
+        name, others = f"{self.path.name}.v{version}-backup", 0
+        while (path := self.path.with_name(f"{name}-{others}" if others else name)).exists():
+            others += 1
+        self._copy(path)
+        return str(path)
+
+    def copy(self, path: str | os.PathLike[str], overwrite: bool) -> None:
+        target = Path(path).expanduser().absolute()
+        if target.exists() and (not overwrite or target.samefile(self.path)):
+            raise StorageError(f"{target} is there already; give the name of a new file for the backup")
+        if not target.parent.is_dir():
+            raise StorageError(f"{target}: there is no folder {target.parent}; make it with: mkdir -p {target.parent}")
+        self._copy(target)
+
+    def _copy(self, path: Path) -> None:
+        """What has been committed, whole or not at all, while others go on writing."""
+        unfinished = path.with_name(f"{path.name}.unfinished-{os.getpid()}")
+        try:
+            with closing(sqlite3.connect(self.path, timeout=BUSY)) as source, closing(sqlite3.connect(unfinished)) as target:
+                source.backup(target)
+                target.execute("PRAGMA journal_mode = DELETE")  # one file, not three
+            os.replace(unfinished, path)
+        except (sqlite3.Error, OSError) as error:
+            unfinished.unlink(missing_ok=True)
+            raise StorageError(f"{self.path} could not be copied to {path}: {error}; nothing was changed") from None
+
+    def examine(self, connection: Connection) -> list[str]:
+        found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+        found += [f"a row of {row[0]} belongs to no study" for row in connection.exec_driver_sql("PRAGMA foreign_key_check")]
+        return [each for each in found if each != "ok"]
+
+
+def _connected(connection: sqlite3.Connection, record: Any) -> None:
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _begun(connection: Connection) -> None:
+    raw = _raw(connection)
+    if not connection.get_execution_options().get("writing"):
+        raw.execute("BEGIN")
+        return
+    raw.execute("PRAGMA busy_timeout = 0")
+    try:
+        _insist(raw, "BEGIN IMMEDIATE")
+    finally:
+        raw.execute(f"PRAGMA busy_timeout = {BUSY * 1000:.0f}")
+
+
+def _raw(connection: Connection) -> sqlite3.Connection:
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return raw
+
+
+def _insist(raw: sqlite3.Connection, statement: str) -> None:
+    """Carry out a statement as soon as the lock that it needs is free."""
+    until = time.monotonic() + BUSY
+    while True:
+        try:
+            raw.execute(statement)
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in PASSES or time.monotonic() > until:
+                raise DBAPIError.instance(statement, None, error, sqlite3.Error) from None
+        time.sleep(random.uniform(0.5, 1.5) * PAUSE)
+
+
+def _code(error: DBAPIError) -> int:
+    """The primary result code, 0 if there is none: Python itself found fault."""
+    return int(getattr(error.orig, "sqlite_errorcode", 0)) & 0xFF

@@ -1,0 +1,90 @@
+"""Places for studies to be tested: memory, a file, a server; and trials to put there."""
+
+from __future__ import annotations
+
+import sqlite3
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from shoestring.storage import Lease, MemoryStorage, Storage, open_storage
+from shoestring.trial import State, Trial
+from tests.storage.server import Server
+
+FAKE_CLOCK = "(SELECT seconds FROM fake_clock)"
+
+
+@dataclass
+class Place:
+    """``open`` gives another storage at the same place, as another process would have it. Memory is one for all."""
+
+    kind: str
+    address: str
+    server: Server | None = None
+    opened: list[Storage] = field(default_factory=list)
+    now: float = 1_000_000.0  # of the fake clock, where there is one
+
+    def open(self) -> Storage:
+        if self.kind == "memory" and self.opened:
+            return self.opened[0]
+        self.opened.append(MemoryStorage() if self.kind == "memory" else open_storage(self.address))
+        return self.opened[-1]
+
+    def execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Past the storage; ``?`` for values."""
+        if self.kind == "sqlite":
+            connection = sqlite3.connect(self.path, isolation_level=None)
+            try:
+                return connection.execute(statement, values).fetchall()
+            finally:
+                connection.close()
+        import psycopg
+
+        with psycopg.connect(self.address, autocommit=True) as connection:
+            cursor = connection.execute(statement.replace("?", "%s"), values)
+            return cursor.fetchall() if cursor.description else []
+
+    @property
+    def path(self) -> Path:
+        return Path(self.address.removeprefix("sqlite:///"))
+
+    def use_fake_clock(self, monkeypatch: Any) -> None:
+        """From now on, what is opened here goes by a clock that only ``wait`` moves."""
+        if self.kind == "memory":
+            self.opened.append(MemoryStorage(now=lambda: self.now))
+            return
+        from shoestring.storage import schema
+
+        self.execute("CREATE TABLE fake_clock (seconds DOUBLE PRECISION)")
+        self.execute("INSERT INTO fake_clock VALUES (?)", (self.now,))
+        monkeypatch.setitem(schema.CLOCKS, self.kind, FAKE_CLOCK)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        if self.kind != "memory":
+            self.execute("UPDATE fake_clock SET seconds = ?", (self.now,))
+
+    def close(self) -> None:
+        for storage in self.opened:
+            storage.close_connections()
+
+
+def running(number: int, **fields: Any) -> Trial:
+    return Trial(number, {"x": number / 8, "act": "relu"}, suggestion={"by": "random"}, asked_at=1.7e9, **fields)
+
+
+def done(number: int, value: float = 1.0, cost: float = 1.0, **fields: Any) -> Trial:
+    return running(number).finish(State.DONE, value=value, cost=cost, **fields)
+
+
+def failed(number: int, error: str = "it broke", cost: float = 1.0) -> Trial:
+    return running(number).finish(State.FAILED, error=error, cost=cost)
+
+
+def given_up(number: int, cost: float | None = None) -> Trial:
+    return running(number).finish(State.ABANDONED, cost=cost)
+
+
+def lease(seconds: float = 60.0, worker: str = "worker") -> Lease:
+    return Lease(worker, uuid.uuid4().hex, seconds)

@@ -1,0 +1,430 @@
+"""What every storage does, whatever it is."""
+
+import threading
+
+import pytest
+
+from shoestring.errors import Behind, OverBudget, StorageError, TrialError
+from shoestring.storage import Limits, Storage, open_storage
+from shoestring.trial import State, Trial
+from tests.storage.places import done, failed, given_up, lease, running
+
+
+def test_it_is_a_storage(storage):
+    assert isinstance(storage, Storage)
+    assert open_storage(storage) is storage
+
+
+# -- studies -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_study_is_begun_once(place):
+    first, made = place.open().begin("xgb", {"seed": 3, "space": {"x": [0.1, None, "é"]}})
+    again, made_again = place.open().begin("xgb", {"seed": 4})
+    assert (made, made_again) == (True, False)
+    assert again == first
+    assert again.settings == {"seed": 3, "space": {"x": [0.1, None, "é"]}}
+    assert (again.trials, again.waiting, again.clock, again.halted, again.seconds) == (0, 0, 0, None, 0.0)
+
+
+def test_studies_are_found_and_listed_in_order(storage):
+    assert storage.find("a") is None
+    assert storage.studies() == []
+    made = [storage.begin(name, {})[0] for name in ("b", "a", "ü\n' OR 1=1 --")]
+    assert storage.studies() == made
+    assert storage.find("a") == made[1]
+    assert storage.find("ü\n' OR 1=1 --") == made[2]
+
+
+def test_a_study_is_revised(storage, study):
+    storage.revise(study, seconds=2.5)
+    storage.revise(study, {"seed": 1}, halted="enough")
+    storage.revise(study, seconds=0.5)
+    record = storage.find("study")
+    assert (record.settings, record.halted, record.seconds, record.clock) == ({"seed": 1}, "enough", 3.0, 3)
+    changes = storage.since(study, 0)
+    assert (changes.halted, changes.seconds, changes.clock) == ("enough", 3.0, 3)
+    storage.revise(study, halted=None)
+    assert storage.find("study").halted is None
+    assert storage.find("study").settings == {"seed": 1}
+
+
+def test_a_deleted_study_is_gone_and_its_number_with_it(storage, study):
+    storage.write(study, running(0), lease=lease())
+    storage.enqueue(study, {"x": 1}, {})
+    storage.delete(study)
+    storage.delete(study)
+    assert storage.find("study") is None
+    again, made = storage.begin("study", {})
+    assert made
+    assert again.id != study
+    assert storage.since(again.id, 0).trials == []
+
+
+def test_what_is_not_there_is_said(storage, study):
+    for call in (
+        lambda: storage.since(99, 0),
+        lambda: storage.write(99, running(0), lease=lease()),
+        lambda: storage.close(99, done(0)),
+        lambda: storage.enqueue(99, {}, {}),
+        lambda: storage.revise(99, seconds=1.0),
+        lambda: storage.best(99, False),
+    ):
+        with pytest.raises(StorageError, match="no study 99"):
+            call()
+    assert storage.renew(99, {0: "token"}, 1.0) == {0}
+    assert storage.reap(99, None) == []
+    assert not storage.report(99, 0, "token", [])
+    with pytest.raises(TrialError, match="no trial 7"):
+        storage.close(study, done(7))
+    with pytest.raises(TrialError, match="still runs"):
+        storage.close(study, running(0))
+
+
+# -- trials ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_trial_is_opened_and_closed(storage, study):
+    opened = storage.write(study, running(0), lease=lease())
+    assert (opened.trial, opened.clocks) == (running(0), (1, None, None))
+    closed = storage.close(study, done(0, -0.25, folds=(0.5, -1.0), reports=({"value": 1.0, "fidelity": {}, "cost": None},)))
+    assert closed.clocks == (1, None, 2)
+    assert storage.since(study, 0).trials == [closed]
+    assert closed.trial.folds == (0.5, -1.0)
+    assert storage.find("study").trials == 1
+
+
+def test_since_tells_what_is_new(storage, study):
+    assert storage.since(study, 0) == storage.since(study, 5)
+    for number in range(3):
+        storage.write(study, running(number), lease=lease())
+    assert [each.trial.number for each in storage.since(study, 0).trials] == [0, 1, 2]
+    seen = storage.since(study, 0).clock
+    assert seen == 3
+    assert storage.since(study, seen).trials == []
+    storage.close(study, failed(2))
+    storage.close(study, done(0))
+    news = storage.since(study, seen)
+    assert [(each.trial.number, each.trial.state) for each in news.trials] == [(0, State.DONE), (2, State.FAILED)]
+    assert news.clock == 5
+    assert [each.trial.number for each in storage.since(study, 4).trials] == [0]
+
+
+def test_numbers_are_given_once(storage, study):
+    storage.write(study, running(0), lease=lease())
+    for number in (0, 2, -1):
+        with pytest.raises(Behind):
+            storage.write(study, running(number), lease=lease())
+    assert storage.find("study").clock == 1
+    assert len(storage.since(study, 0).trials) == 1
+
+
+def test_a_trial_from_elsewhere_is_closed_when_it_is_written(storage, study):
+    assert storage.write(study, done(0, 3.0, cost=9.0)).clocks == (1, None, 1)
+    assert storage.write(study, failed(1)).clocks == (2, None, 2)
+    assert storage.write(study, given_up(2)).clocks == (3, 3, None)
+    assert storage.close(study, done(0, 4.0)).trial.value == 3.0
+
+
+def test_the_same_lease_writes_once(storage, study):
+    mine = lease()
+    first = storage.write(study, running(0), lease=mine)
+    assert storage.write(study, running(0), lease=mine) == first
+    closed = storage.close(study, done(0))
+    assert storage.write(study, running(0), lease=mine) == closed
+    assert storage.find("study").trials == 1
+    with pytest.raises(Behind):
+        storage.write(study, running(0), lease=lease())
+
+
+def test_a_result_is_written_once(storage, study):
+    storage.write(study, running(0), lease=lease())
+    first = storage.close(study, done(0, 1.0))
+    clock = storage.find("study").clock
+    assert storage.close(study, done(0, 1.0)) == first
+    assert storage.close(study, done(0, 2.0)) == first
+    assert storage.close(study, failed(0), again=True) == first
+    assert storage.close(study, given_up(0), again=True) == first
+    assert storage.find("study").clock == clock
+    assert storage.since(study, 0).queue == []
+
+
+def test_an_abandoned_trial_keeps_its_late_result(storage, study):
+    storage.write(study, running(0), lease=lease())
+    gone = storage.close(study, given_up(0, cost=2.0), again=True)
+    assert gone.clocks == (1, 2, None)
+    assert storage.close(study, given_up(0, cost=5.0), again=True) == gone
+    assert len(storage.since(study, 0).queue) == 1
+    late = storage.close(study, done(0, 7.0))
+    assert late.clocks == (1, 2, 3)
+    assert late.trial.state is State.DONE
+    assert storage.close(study, given_up(0)) == late
+
+
+def test_reports_belong_to_whoever_holds_the_trial(storage, study):
+    mine = lease()
+    storage.write(study, running(0), lease=mine)
+    report = {"value": 0.5, "fidelity": {"epochs": 3}, "cost": None}
+    seen = storage.since(study, 0).clock
+    assert storage.report(study, 0, mine.token, [report])
+    assert [each.trial.reports for each in storage.since(study, seen).trials] == [(report,)]
+    assert not storage.report(study, 0, "another", [])
+    assert not storage.report(study, 1, mine.token, [])
+    assert storage.since(study, 0).trials[0].clocks == (1, None, None)
+    storage.close(study, done(0))
+    assert not storage.report(study, 0, mine.token, [])
+
+
+def test_what_comes_back_is_a_copy(storage, study):
+    config, suggestion = {"x": [1, 2]}, {"by": "me"}
+    storage.write(study, Trial(0, config, suggestion=suggestion), lease=lease())
+    storage.enqueue(study, config, suggestion)
+    config["x"].append(3)
+    suggestion["by"] = "you"
+    changes = storage.since(study, 0)
+    assert changes.trials[0].trial.config == changes.queue[0].config == {"x": [1, 2]}
+    assert changes.trials[0].trial.suggestion == changes.queue[0].suggestion == {"by": "me"}
+    changes.trials[0].trial.config["x"].clear()
+    changes.queue[0].config["x"] = None
+    record = storage.find("study")
+    record.settings["seed"] = 99
+    again = storage.since(study, 0)
+    assert again.trials[0].trial.config == again.queue[0].config == {"x": [1, 2]}
+    assert storage.find("study").settings == {"seed": 0}
+
+
+# -- the queue -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_queue_keeps_its_order(storage, study):
+    for number in (1, 2):
+        storage.enqueue(study, {"x": number}, {"by": "you"})
+    storage.enqueue(study, {"x": 0}, {}, first=True)
+    storage.write(study, running(0), lease=lease())
+    storage.close(study, given_up(0), again=True)
+    queue = storage.since(study, 0).queue
+    assert [entry.config["x"] for entry in queue] == [0.0, 0, 1, 2]
+    assert queue[0].suggestion == {"by": "random"}
+    assert queue[2].suggestion == {"by": "you"}
+    assert storage.find("study").waiting == 4
+    assert storage.since(study, 99).queue == queue
+
+
+def test_a_waiting_config_is_taken_once(storage, study):
+    storage.enqueue(study, {"x": 1}, {})
+    (entry,) = storage.since(study, 0).queue
+    storage.write(study, running(0), lease=lease(), queued=entry.id)
+    assert storage.since(study, 0).queue == []
+    with pytest.raises(Behind, match="taken"):
+        storage.write(study, running(1), lease=lease(), queued=entry.id)
+    other = storage.begin("other", {})[0].id
+    storage.enqueue(other, {"x": 1}, {})
+    with pytest.raises(Behind):
+        storage.write(study, running(1), lease=lease(), queued=storage.since(other, 0).queue[0].id)
+    assert storage.find("study").trials == 1
+    assert storage.find("other").waiting == 1
+
+
+def test_a_trial_that_is_refused_leaves_the_queue_alone(storage, study):
+    storage.enqueue(study, {"x": 1}, {})
+    (entry,) = storage.since(study, 0).queue
+    with pytest.raises(OverBudget):
+        storage.write(study, running(0), lease=lease(), queued=entry.id, limits=Limits(trials=0))
+    with pytest.raises(Behind):
+        storage.write(study, running(5), lease=lease(), queued=entry.id)
+    assert storage.since(study, 0).queue == [entry]
+
+
+# -- limits --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_limit_of_trials_counts_those_that_are_not_abandoned(storage, study):
+    two = Limits(trials=2)
+    storage.write(study, running(0), lease=lease(), limits=two)
+    storage.write(study, running(1), lease=lease(), limits=two)
+    with pytest.raises(OverBudget, match="2 of 2"):
+        storage.write(study, running(2), lease=lease(), limits=two)
+    storage.close(study, given_up(1))
+    storage.write(study, running(2), lease=lease(), limits=two)
+    storage.close(study, done(1))  # a late result is a trial more than the limit
+    with pytest.raises(OverBudget, match="3 of 2"):
+        storage.write(study, running(3), lease=lease(), limits=two)
+
+
+def test_a_limit_of_cost_counts_what_runs_with_what_is_expected(storage, study):
+    ten = Limits(cost=10.0)
+    storage.write(study, running(0), lease=lease(), limits=ten, expected=4.0)
+    storage.write(study, running(1), lease=lease(), limits=ten, expected=6.0)
+    with pytest.raises(OverBudget, match="expected"):
+        storage.write(study, running(2), lease=lease(), limits=ten)
+    storage.close(study, done(0, cost=1.5))
+    storage.write(study, running(2), lease=lease(), limits=ten, expected=2.5)
+    with pytest.raises(OverBudget):
+        storage.write(study, running(3), lease=lease(), limits=ten)
+    storage.close(study, given_up(1, cost=2.0))
+    storage.close(study, done(2, cost=2.5))
+    storage.write(study, running(3), lease=lease(), limits=ten)
+    storage.close(study, done(1, cost=8.0))  # instead of the 2 that it was charged with
+    with pytest.raises(OverBudget, match="spent 12 of 10"):
+        storage.write(study, running(4), lease=lease(), limits=ten)
+    storage.write(study, running(4), lease=lease(), limits=Limits(cost=12.25))
+
+
+def test_a_guess_that_is_no_number_is_none(storage, study):
+    for number, guess in enumerate((float("inf"), float("nan"), -1.0, None)):
+        storage.write(study, running(number), lease=lease(), expected=guess, limits=Limits(cost=1.0))
+
+
+@pytest.mark.parametrize("cost", [float("inf"), float("nan"), -1.0])
+def test_a_cost_that_cannot_be_is_refused(storage, study, cost):
+    storage.write(study, running(0), lease=lease())
+    with pytest.raises(StorageError):
+        storage.close(study, done(0, cost=cost))
+    assert storage.since(study, 0).trials[0].trial == running(0)
+
+
+# -- the best ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_best_is_the_first_of_the_best_at_the_target(storage, study):
+    assert storage.best(study, False) is None
+    values = [(3.0, False), (5.0, True), (-0.0, True), (0.0, True), (5.0, True), (9.0, False)]
+    for number, (value, at_target) in enumerate(values):
+        storage.write(study, running(number), lease=lease())
+        storage.close(study, done(number, value), at_target=at_target)
+    storage.write(study, failed(6))
+    storage.write(study, running(7), lease=lease())
+    assert storage.best(study, False).number == 2
+    assert storage.best(study, True).number == 1
+
+
+def test_without_one_at_the_target_any_may_be_the_best(storage, study):
+    for number, value in enumerate((3.0, 1.0, 2.0)):
+        storage.write(study, done(number, value), at_target=False)
+    assert storage.best(study, False) == done(1, 1.0)
+    assert storage.best(study, True) == done(0, 3.0)
+
+
+# -- leases --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_lease_that_is_renewed_lasts(place, monkeypatch):
+    place.use_fake_clock(monkeypatch)
+    storage = place.open()
+    study = storage.begin("study", {})[0].id
+    mine, theirs = lease(10.0), lease(10.0)
+    storage.write(study, running(0), lease=mine)
+    storage.write(study, running(1), lease=theirs)
+    place.wait(8.0)
+    assert storage.renew(study, {0: mine.token}, 10.0) == set()
+    assert storage.reap(study, None) == []
+    place.wait(4.0)
+    assert [trial.number for trial in storage.reap(study, None)] == [1]
+    assert storage.renew(study, {0: mine.token, 1: theirs.token, 5: "never"}, 10.0) == {1, 5}
+    assert storage.renew(study, {0: theirs.token}, 10.0) == {0}
+    storage.close(study, done(0))
+    assert storage.renew(study, {0: mine.token}, 10.0) == {0}
+    assert storage.renew(study, {}, 10.0) == set()
+
+
+def test_reaping_charges_the_time_as_a_lower_bound(place, monkeypatch):
+    place.use_fake_clock(monkeypatch)
+    storage = place.open()
+    study = storage.begin("study", {})[0].id
+    for number in range(3):
+        storage.write(study, running(number), lease=lease(10.0), expected=100.0)
+    storage.enqueue(study, {"x": "waiting"}, {})
+    seen = storage.since(study, 0).clock
+    place.wait(16.0)
+    gone = storage.reap(study, 0.5)
+    assert [(trial.number, trial.state, trial.seconds, trial.cost, trial.censored) for trial in gone] == [
+        (number, State.ABANDONED, 16.0, 8.0, True) for number in range(3)
+    ]
+    changes = storage.since(study, seen)
+    assert [each.trial for each in changes.trials] == gone
+    assert [each.clocks for each in changes.trials] == [(1, 5, None), (2, 5, None), (3, 5, None)]
+    assert [entry.config["x"] for entry in changes.queue] == [0.0, 0.125, 0.25, "waiting"]
+    assert storage.reap(study, 0.5) == []
+    storage.write(study, running(3), lease=lease(), limits=Limits(trials=1, cost=24.5))
+    storage.close(study, done(1, cost=1.0))
+    with pytest.raises(OverBudget, match="spent 17"):
+        storage.write(study, running(4), lease=lease(), limits=Limits(cost=17.0))
+
+
+def test_without_a_price_the_time_is_kept_and_nothing_charged(place, monkeypatch):
+    place.use_fake_clock(monkeypatch)
+    storage = place.open()
+    study = storage.begin("study", {})[0].id
+    storage.write(study, running(0), lease=lease(10.0))
+    storage.write(study, running(1))  # under no lease
+    place.wait(1e9)
+    (gone,) = storage.reap(study, None)
+    assert (gone.number, gone.seconds, gone.cost, gone.censored) == (0, 1e9, None, False)
+
+
+# -- turns ---------------------------------------------------------------------------------------------------------------
+
+
+def test_suggestions_are_made_one_at_a_time(place):
+    study = place.open().begin("study", {})[0].id
+    inside, most = [], []
+
+    def ask(storage):
+        for _ in range(5):
+            with storage.asking(study):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=ask, args=(place.open(),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) == 1
+    assert len(most) == 20
+
+
+def test_turns_of_two_studies_do_not_wait_for_each_other(storage):
+    with storage.asking(1), storage.asking(2):
+        pass
+
+
+def test_a_turn_ends_with_an_error(storage):
+    with pytest.raises(KeyError), storage.asking(1):
+        raise KeyError
+    with storage.asking(1):
+        pass
+
+
+# -- threads and connections ---------------------------------------------------------------------------------------------
+
+
+def test_threads_share_a_storage(storage, study):
+    def work():
+        for _ in range(5):
+            while True:
+                number = storage.find("study").trials
+                try:
+                    storage.write(study, running(number), lease=lease())
+                    break
+                except Behind:
+                    continue
+            storage.close(study, done(number, number))
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stored = storage.since(study, 0).trials
+    assert [each.trial.value for each in stored] == [float(number) for number in range(20)]
+    clocks = sorted(clock for each in stored for clock in (each.opened, each.closed))
+    assert clocks == list(range(1, 41))
+
+
+def test_connections_are_opened_again_when_needed(storage, study):
+    storage.write(study, done(0))
+    storage.close_connections()
+    storage.close_connections()
+    assert len(storage.since(study, 0).trials) == 1

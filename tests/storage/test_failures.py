@@ -1,0 +1,307 @@
+"""What fails for a moment is tried again, and nothing is written twice; what fails for good says where and what to do."""
+
+import os
+import sqlite3
+import threading
+
+import pytest
+from sqlalchemy import event
+
+from shoestring.errors import StorageError
+from shoestring.storage import engine, open_storage
+from shoestring.trial import State
+from tests.storage.crowd import context
+from tests.storage.places import done, given_up, lease, running
+from tests.storage.server import Server, missing
+
+
+class Weather:
+    """Makes the connections of a storage fail: ``before`` a commit reaches the database, or ``after``, the answer being lost."""
+
+    def __init__(self, storage, monkeypatch):
+        self.before = self.after = self.commits = 0
+        self.meanwhile = lambda: None  # what others do while an answer is lost
+        dialect = storage._database.engine.dialect
+        commit = dialect.do_commit
+
+        def do_commit(connection):
+            self.commits += 1
+            if self.before:
+                self.before -= 1
+                raise broken(connection)
+            commit(connection)
+            if self.after:
+                self.after -= 1
+                error = broken(connection)
+                self.meanwhile()
+                raise error
+
+        monkeypatch.setattr(dialect, "do_commit", do_commit)
+        monkeypatch.setattr(engine, "FIRST_PAUSE", 0.001)
+
+
+def broken(connection):
+    """The connection is gone, and with it whatever it would have said."""
+    raw = connection.driver_connection if hasattr(connection, "driver_connection") else connection
+    raw.close()
+    if isinstance(raw, sqlite3.Connection):
+        return sqlite3.ProgrammingError("Cannot operate on a closed database.")
+    import psycopg
+
+    return psycopg.OperationalError("server closed the connection unexpectedly")
+
+
+@pytest.fixture
+def weather(database, monkeypatch):
+    storage = database.open()
+    storage.begin("study", {})
+    weather = Weather(storage, monkeypatch)
+    weather.storage, weather.study = storage, storage.find("study").id
+    return weather
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_nothing_is_written_twice(weather, when):
+    storage, study = weather.storage, weather.study
+
+    def fail():
+        setattr(weather, when, 2)
+
+    mine = lease()
+    fail()
+    assert storage.write(study, running(0), lease=mine).clocks == (1, None, None)
+    fail()
+    assert storage.close(study, done(0, 0.5)).trial == done(0, 0.5)
+    fail()
+    assert storage.write(study, done(1, 0.25)).trial.number == 1
+    fail()
+    storage.enqueue(study, {"x": 1}, {})
+    fail()
+    storage.revise(study, seconds=2.0, halted="enough")
+    storage.write(study, running(2), lease=mine)
+    fail()
+    assert storage.report(study, 2, mine.token, [{"value": 1.0}])
+    fail()
+    assert storage.renew(study, {2: mine.token, 7: "x"}, 5.0) == {7}
+    fail()
+    assert storage.close(study, given_up(2), again=True).trial.state is State.ABANDONED
+    fail()
+    record, made = storage.begin("another", {})
+    assert made
+    fail()
+    storage.delete(record.id)
+    changes = storage.since(study, 0)
+    assert [each.trial.state for each in changes.trials] == [State.DONE, State.DONE, State.ABANDONED]
+    assert [entry.config for entry in changes.queue] == [running(2).config, {"x": 1}]
+    assert (changes.seconds, changes.halted) == (2.0, "enough")
+    assert [record.name for record in storage.studies()] == ["study"]
+    assert weather.commits > 20
+    assert storage.check() == []
+
+
+def test_a_queued_trial_is_taken_once_when_the_answer_is_lost(weather):
+    storage, study = weather.storage, weather.study
+    storage.enqueue(study, {"x": 1}, {})
+    (entry,) = storage.since(study, 0).queue
+    weather.after = 1
+    assert storage.write(study, running(0), lease=lease(), queued=entry.id).trial.number == 0
+    assert storage.find("study").waiting == 0
+
+
+def test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try(weather, database):
+    """The answer of enqueue is lost, and before it is tried again the config runs already."""
+    storage, study, other = weather.storage, weather.study, database.open()
+
+    def take():
+        (entry,) = other.since(study, 0).queue
+        other.write(study, running(0), lease=lease(), queued=entry.id)
+
+    weather.after, weather.meanwhile = 1, take
+    storage.enqueue(study, {"x": 1}, {})
+    assert storage.since(study, 0).queue == []
+    assert storage.find("study").trials == 1
+
+
+def test_patience_ends(weather, monkeypatch):
+    monkeypatch.setattr(type(weather.storage._database).write, "__defaults__", (0.05,))
+    weather.before = 1000
+    with pytest.raises(StorageError) as caught:
+        weather.storage.enqueue(weather.study, {"x": 1}, {})
+    assert weather.storage.url.rpartition("/")[2] in str(caught.value)
+    weather.before = 0
+    assert weather.storage.since(weather.study, 0).queue == []
+
+
+def test_a_file_that_stays_locked_is_an_error_that_names_it(sqlite_place, monkeypatch):
+    storage = sqlite_place.open()
+    study = storage.begin("study", {})[0].id
+    monkeypatch.setattr("shoestring.storage.sqlite.BUSY", 0.05)
+    monkeypatch.setattr(type(storage._database).write, "__defaults__", (0.0,))
+    other = sqlite3.connect(sqlite_place.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(StorageError, match=r"tune\.db: another program has kept it locked"):
+        storage.enqueue(study, {"x": 1}, {})
+    assert storage.since(study, 0).queue == []  # reading goes on
+    other.execute("ROLLBACK")
+    other.close()
+    storage.enqueue(study, {"x": 1}, {})
+
+
+END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
+
+
+def test_a_connection_that_the_server_ends_is_replaced(postgres_place):
+    storage = postgres_place.open()
+    study = storage.begin("study", {})[0].id
+    storage.write(study, running(0), lease=lease())
+    postgres_place.server.execute(END_ALL)
+    assert storage.close(study, done(0)).trial.state is State.DONE
+    postgres_place.server.execute(END_ALL)
+    assert len(storage.since(study, 0).trials) == 1
+    with storage.asking(study):
+        postgres_place.server.execute(END_ALL)
+    with storage.asking(study):
+        pass
+
+
+def test_a_server_that_restarts_is_waited_for():
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    server = Server(durable=True)
+    storage = open_storage(server.address)
+    try:
+        study = storage.begin("study", {})[0].id
+        storage.write(study, running(0), lease=lease())
+        server.halt()
+        again = threading.Timer(0.5, server.start)
+        again.start()
+        assert storage.close(study, done(0, 0.5)).trial.value == 0.5
+        again.join()
+        assert storage.check() == []
+    finally:
+        storage.close_connections()
+        server.stop()
+
+
+# -- for good --------------------------------------------------------------------------------------------------------------
+
+
+def in_another_process(work, *arguments):
+    """What a process says that may have had its rights taken away."""
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_say, args=(theirs, work, arguments))
+    process.start()
+    assert ours.poll(60)
+    answer = ours.recv()
+    process.join()
+    process.close()
+    ours.close()
+    theirs.close()
+    return answer
+
+
+def _say(pipe, work, arguments):
+    try:
+        pipe.send(work(*arguments))
+    except BaseException as error:
+        pipe.send(f"{type(error).__name__}: {error}")
+
+
+def _write_as_nobody(address):
+    if os.getuid() == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    storage = open_storage(address)
+    study = storage.find("study")
+    try:
+        storage.enqueue(study.id, {"x": 1}, {})
+        return "written"
+    finally:
+        storage.close_connections()
+
+
+def test_a_read_only_file_is_an_error_and_can_be_used_later(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir()
+    for above in (tmp_path, *tmp_path.parents[:2]):
+        above.chmod(0o755)
+    address = f"sqlite:///{folder}/tune.db"
+    storage = open_storage(address)
+    study = storage.begin("study", {})[0].id
+    storage.close_connections()
+    folder.chmod(0o777)
+    (folder / "tune.db").chmod(0o444)
+    answer = in_another_process(_write_as_nobody, address)
+    assert answer.startswith("StorageError")
+    assert "tune.db: it cannot be written to" in answer
+    assert "chmod" in answer
+    folder.chmod(0o555)
+    answer = in_another_process(_write_as_nobody, address)
+    assert answer.startswith("StorageError")
+    assert "tune.db" in answer
+    folder.chmod(0o777)
+    for file in folder.glob("tune.db*"):  # those beside it have got the rights of the file itself
+        file.chmod(0o666)
+    assert in_another_process(_write_as_nobody, address) == "written"
+    assert len(storage.since(study, 0).queue) == 1
+    assert storage.check() == []
+    storage.close_connections()
+
+
+def _fill(address, limit):
+    import resource
+
+    storage = open_storage(address)
+    study = storage.find("study").id
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    kept = storage.find("study").trials
+    try:
+        while True:
+            storage.write(study, done(kept, float(kept), reports=({"note": "x" * 20_000},)))
+            kept += 1
+    except StorageError as error:
+        said = str(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    after = [each.trial.value for each in storage.since(study, 0).trials]
+    storage.write(study, done(kept, float(kept)))
+    storage.close_connections()
+    return said, kept, after
+
+
+def test_a_disk_that_is_full_loses_nothing(sqlite_place):
+    """A limit on the size of files stands for the disk; SQLite's log reaches it first."""
+    storage = sqlite_place.open()
+    study = storage.begin("study", {})[0].id
+    storage.close_connections()
+    said, kept, after = in_another_process(_fill, sqlite_place.address, 300_000)
+    assert "tune.db: its disk" in said
+    assert "nothing that was stored is lost" in said
+    assert kept > 3
+    assert after == [float(number) for number in range(kept)]
+    assert len(storage.since(study, 0).trials) == kept + 1
+    assert storage.check() == []
+
+
+def test_a_database_that_may_not_grow_loses_nothing(sqlite_place):
+    storage = sqlite_place.open()
+    study = storage.begin("study", {})[0].id
+    storage.close_connections()
+
+    def cramped(connection, record):
+        connection.execute("PRAGMA max_page_count = 40")
+
+    event.listen(storage._database.engine, "connect", cramped)
+    kept = []
+
+    def fill():
+        while True:
+            kept.append(storage.write(study, done(len(kept), reports=({"note": "x" * 20_000},))))
+
+    with pytest.raises(StorageError, match="its disk is full"):
+        fill()
+    assert storage.since(study, 0).trials == kept != []
+    storage.close_connections()
+    storage.write(study, done(len(kept)))
+    assert storage.check() == []
