@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .errors import BudgetError
@@ -42,6 +42,28 @@ class Budget:
                 raise BudgetError(f"{name}= must be a positive number, not {limit!r}")
         if self.trials is not None and self.trials != int(self.trials):
             raise BudgetError(f"trials= must be a whole number, not {self.trials!r}")
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What is left of a budget at a moment, for a trial that is running; None where there is no limit.
+
+    cost     of what is left beside all that other trials have cost;   seconds  of wall-clock time from that moment on
+    price    what a second counts as, for a trial that says nothing of its cost
+    """
+
+    cost: float | None = None
+    seconds: float | None = None
+    price: float = 1.0
+
+    def exceeded(self, cost: float, elapsed: float) -> bool:
+        """By a trial that has cost so much, or, if that is 0, has run for so many seconds."""
+        so_far = cost or elapsed * self.price
+        return (self.cost is not None and so_far >= self.cost) or (self.seconds is not None and self.seconds <= 0.0)
+
+    def later(self, elapsed: float) -> Allowance:
+        """The same so many seconds later, if nothing else has happened."""
+        return self if self.seconds is None else replace(self, seconds=self.seconds - elapsed)
 
 
 def read_budget(budget: Any) -> Budget:

@@ -10,8 +10,9 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from .budget import Allowance
 from .errors import OutcomeError
 from .outcome import Outcome, conclude, read_cost, read_value
 from .space import Config, Space
@@ -25,23 +26,29 @@ Objective = Callable[..., Any]
 class LiveTrial:
     """The trial as its objective sees it while it runs (the objective's second argument).
 
-    over      whether a cost exceeds the budget;   hopeless  why going on does not pay, given reports, or None
+    left      what the budget has left now;   hopeless  why going on does not pay, given reports, or None
+    told      hears of each report at once;   now  a clock
     stopped   once it was told to stop: the kind of reason, and the reason in words
-    thought   seconds that went into ``hopeless``, which are not the objective's
+    thought   seconds that went into answers to the objective's questions, which are not the objective's
     """
 
     number: int
     config: Config
     fidelity: dict[str, float]
     space: Space
-    over: Callable[[float], bool]
+    left: Callable[[], Allowance]
     folder: Callable[[], Path]
     hopeless: Callable[[Sequence[Mapping[str, Any]]], str | None] = lambda reports: None
+    told: Callable[[dict[str, Any]], object] = lambda report: None
+    now: Callable[[], float] = time.perf_counter
     reports: list[dict[str, Any]] = field(default_factory=list)
     stopped: dict[str, str] | None = None
     thought: float = 0.0
     _spent: float = 0.0
     _judged: dict[str, float] = field(default_factory=dict)  # the fidelity at which a model was asked last
+
+    def __post_init__(self) -> None:
+        self.began = self.now()
 
     def report(self, value: float, cost: float | None = None, **fidelity: float) -> None:
         """A result along the way: ``trial.report(0.31, epochs=5, cost=12.0)``, the cost being that of the trial so far.
@@ -69,6 +76,12 @@ class LiveTrial:
                 raise OutcomeError(f"trial {self.number}: {told}; a report's cost is that of the whole trial so far")
             self._spent = read_cost(cost)
         self.reports.append({"value": number, "fidelity": at, "cost": None if cost is None else self._spent})
+        self.told(self.reports[-1])
+
+    @property
+    def spent(self) -> float:
+        """The cost that was reported last, 0 if none was."""
+        return self._spent
 
     def should_stop(self) -> bool:
         """True once going on would exceed the budget, or no longer pays: then return the value reached so far.
@@ -76,14 +89,13 @@ class LiveTrial:
         The second is for a model to tell, from what was reported with its fidelity, and it is asked when the fidelity has doubled
         since it was asked last. The trial is then one of the fidelity that it has reached.
         """
-        if self.stopped is None and self.over(self._spent):
-            self.stopped = {"kind": BUDGET, "reason": "going on would exceed the budget"}
-        if self.stopped is None and self._doubled():
-            began = time.perf_counter()
-            reason = self.hopeless(self.reports)
-            self.thought += time.perf_counter() - began
-            if reason is not None:
+        if self.stopped is None:
+            asked = time.perf_counter()
+            if self.left().exceeded(self._spent, self.now() - self.began):
+                self.stopped = {"kind": BUDGET, "reason": "going on would exceed the budget"}
+            elif self._doubled() and (reason := self.hopeless(self.reports)) is not None:
                 self.stopped = {"kind": HOPELESS, "reason": reason}
+            self.thought += time.perf_counter() - asked
         return self.stopped is not None
 
     def _doubled(self) -> bool:
@@ -106,26 +118,48 @@ class LiveTrial:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came of one call: an outcome, empty where there is an error."""
+    """What came of one call: an outcome, empty where there is an error.
+
+    censored  the call was cut off, so its cost is a lower bound
+    passing   the failure may be one that passes (an exception, a crash), not a result such as NaN: it may be tried again
+    """
 
     outcome: Outcome
     seconds: float
     error: str | None = None
     reports: tuple[dict[str, Any], ...] = ()
     stopped: dict[str, str] | None = None
+    censored: bool = False
+    passing: bool = False
+
+
+class Failure(Exception):
+    """What an objective may raise to fail its trial and say what that has cost; ``censored`` if it was cut off."""
+
+    def __init__(self, reason: str, cost: float | None = None, censored: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.cost, self.censored = reason, cost, censored
 
 
 def call(objective: Objective, config: Config, live: LiveTrial) -> Any:
-    """With the live trial, if the objective has a second parameter that must be given, or one called ``trial``."""
+    """With the live trial, if the objective wants it."""
+    how = takes_trial(objective)
+    if how is None:
+        return objective(config)
+    return objective(config, live) if how == "second" else objective(config, trial=live)
+
+
+def takes_trial(objective: Objective) -> Literal["second", "by name"] | None:
+    """How: as a second parameter that must be given or is called ``trial``, by that name alone, or None for not at all."""
     try:
         parameters = list(inspect.signature(objective).parameters.values())
     except (TypeError, ValueError):  # some builtins have no signature
-        return objective(config)
+        return None
     if any(p.kind is p.KEYWORD_ONLY and p.name == "trial" for p in parameters):
-        return objective(config, trial=live)
+        return "by name"
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     wants = len(positional) >= 2 and (positional[1].default is inspect.Parameter.empty or positional[1].name == "trial")
-    return objective(config, live) if wants else objective(config)
+    return "second" if wants else None
 
 
 def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_errors: bool = False) -> Evaluation:
@@ -133,8 +167,9 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
     config = copy.deepcopy(trial.config)  # the objective may do with it what it likes
     began = time.perf_counter()
 
-    def finished(outcome: Outcome, error: str | None) -> Evaluation:
-        return Evaluation(outcome, time.perf_counter() - began - live.thought, error, tuple(live.reports), live.stopped)
+    def finished(outcome: Outcome, error: str | None = None, **how: bool) -> Evaluation:
+        seconds = time.perf_counter() - began - live.thought
+        return Evaluation(outcome, seconds, error, tuple(live.reports), live.stopped, **how)
 
     try:
         result = call(objective, config, live)
@@ -144,8 +179,10 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
     except Exception as error:  # whatever the user's code raises is this trial's failure, not the study's
         if raise_errors:
             raise
-        return finished(Outcome(None), describe(error))
-    return finished(outcome, None)
+        if isinstance(error, Failure):
+            return finished(Outcome(None, error.cost), error.reason, censored=error.censored, passing=not error.censored)
+        return finished(Outcome(None), describe(error), passing=not isinstance(error, OutcomeError))
+    return finished(outcome)
 
 
 def require_finite(outcome: Outcome, trial: Trial, space: Space) -> None:

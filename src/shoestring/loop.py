@@ -1,23 +1,34 @@
-"""The loop: ask, evaluate, tell, until there is a reason to stop."""
+"""The loop: ask, have it evaluated, tell, until there is a reason to stop.
+
+Whoever evaluates (a ``Crew``) has some trials in hand; whenever they are fewer than it can take, the next one is asked, with what
+is known by then. With one worker that is: ask, evaluate, tell.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import logging
-import time
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .budget import Budget
+from .budget import Allowance, Budget
 from .confirming import confirmed, usable
 from .errors import BudgetError, NothingFits, SpaceExhausted
-from .evaluate import LiveTrial, Objective, evaluate
+from .evaluate import LiveTrial
+from .execution.crew import Crew, Finished
+from .execution.retrying import try_again
+from .execution.signals import Terminated, interruptible, shielded
+from .keeping import save
 from .progress import progress_for
 from .result import Result
+from .storage import Limits
 from .termination.rule import StopRule
 from .termination.spending import check_budget
 from .termination.verdict import Verdict
 from .trial import Trial
+from .wording import listed
 
 if TYPE_CHECKING:
     from .study import Study
@@ -28,59 +39,132 @@ Callback = Callable[["Study", Trial], object]
 
 def run(
     study: Study,
-    objective: Objective,
     budget: Budget,
-    callbacks: Callback | Iterable[Callback],
-    raise_errors: bool,
-    progress: bool | None,
+    crew: Crew,
+    callbacks: Callback | Iterable[Callback] = (),
+    progress: bool | None = None,
     confirm: bool = False,
+    retries: int = 0,
 ) -> Result:
     """Evaluate trials until the budget is used up, a rule says stop, the space is exhausted, or somebody interrupts.
 
-    ``confirm``: the last of the budget is for an evaluation of what is recommended.
+    Trials that run when there is a reason to stop are waited for: they are paid for, and their results are data. After an
+    interruption or an error they are ended, and asked again if the study goes on.
+
+    confirm   the last of the budget is for an evaluation of what is recommended
+    retries   how often a config that failed by an exception or a crash is tried again
     """
     callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
     settle_unit(study, budget)
+    study.refresh()
     study.halted, study.budget = None, budget
+    study.limits = Limits(budget.trials, budget.cost)
+    save(study)
     for trial in reversed(study.ledger.orphans()):  # left open by a process that is gone
         study.give_back(trial.number)
-    running: LiveTrial | None = None
+    others, clock = study.ledger.here, Clock(study, crew.now)
+    running, arrived = dict[int, LiveTrial](), deque[Finished]()
+
+    def begin() -> None:
+        """Ask, and hand over."""
+        trial = study.ask()
+        clock.tick()
+        running[trial.number] = live(study, trial, study.budget or budget, clock)
+        shown.update(study, budget)
+        crew.start(trial, running[trial.number])
+
+    def note(done: Finished) -> Trial:
+        """Tell the study."""
+        trial = study.record(done.trial, done.seen)
+        running.pop(trial.number, None)
+        if done.seen.passing:
+            try_again(study, trial, retries)
+        return trial
+
+    def finish() -> None:
+        """Wait until somebody is done, and tell what came of it."""
+        arrived.extend(crew.wait())
+        while arrived:
+            with shielded():
+                trial = note(arrived[0])
+                arrived.popleft()
+            clock.tick()
+            mind_the_unit(study, trial)
+            shown.update(study, budget)
+            for callback in callbacks:
+                callback(study, trial.detached())
+
+    def fill() -> Verdict:
+        """Begin until nobody is free, or there is a reason to stop."""
+        while len(running) < crew.workers:
+            if verdict := reason_to_stop(study, usable(study, budget) if confirm else budget):
+                return verdict
+            try:
+                begin()
+            except SpaceExhausted as end:
+                return Verdict(not running, str(end), kind="exhausted")
+            except NothingFits as end:
+                return Verdict(not running, str(end), kind="budget")  # what runs may turn out cheaper than expected
+        return Verdict(False, "all are at work")
 
     def one() -> None:
-        """Ask, evaluate, tell."""
-        nonlocal running
-        began = time.perf_counter()
-        trial = study.ask()
-        running = live(study, trial, study.budget or budget)
-        shown.update(study, budget)
-        trial = study.record(trial, evaluate(objective, trial, running, raise_errors=raise_errors))
-        study.seconds += time.perf_counter() - began
-        mind_the_unit(study, trial)
-        shown.update(study, budget)
-        for callback in callbacks:
-            callback(study, trial.detached())
+        begin()
+        while running:
+            finish()
 
-    try:
-        with progress_for(progress) as shown:
-            while not (verdict := reason_to_stop(study, usable(study, budget) if confirm else budget)):
-                try:
-                    one()
-                except SpaceExhausted as end:
-                    verdict = Verdict(True, str(end), kind="exhausted")
-                    break
-                except NothingFits as end:
-                    verdict = Verdict(True, str(end), kind="budget")
-                    break
-            study.budget = budget
-            if confirm and verdict.kind != "halted":
-                verdict = confirmed(study, budget, verdict, one)
-    except BaseException as stopped:
-        again = running is not None and study.give_back(running.number, running.reports)
-        if not isinstance(stopped, KeyboardInterrupt):
-            raise
-        kept = f"; trial {running.number} will be asked again" if running is not None and again else ""
-        verdict = Verdict(True, f"interrupted{kept}", kind="interrupted")
+    def give_up() -> list[int]:
+        """Keep the results that are here, end all else, and have it asked again."""
+        with contextlib.suppress(Exception):  # a crew that is broken has nothing more to say
+            arrived.extend(crew.wait(0.0))
+        crew.cancel()
+        for done in arrived:
+            note(done)
+        left = sorted(study.ledger.here - others, reverse=True)  # the last one first: each goes to the head of the queue
+        return [number for number in left if study.give_back(number, running[number].reports if number in running else ())]
+
+    with interruptible(), crew:
+        try:
+            with progress_for(progress) as shown:
+                verdict = fill()
+                while running:
+                    finish()
+                    verdict = verdict or fill()
+                study.budget = budget
+                if confirm and verdict.kind != "halted":
+                    retries = 0  # what is recommended after a failure is evaluated in any case
+                    verdict = confirmed(study, budget, verdict, one)
+        except BaseException as stopped:
+            with shielded(forget=True):
+                again = give_up()
+            if not isinstance(stopped, KeyboardInterrupt):
+                raise
+            verdict = Verdict(True, interrupted(stopped, again), kind="interrupted")
+        finally:
+            study.limits = None
+            study.ledger.save_seconds()
     return Result(study, study.history, verdict, study.unit, study.optimizer_seconds, budget)
+
+
+def interrupted(by: KeyboardInterrupt, again: Sequence[int]) -> str:
+    """interrupted; trials 3, 4 and 5 will be asked again"""
+    how = "interrupted by SIGTERM" if isinstance(by, Terminated) else "interrupted"
+    numbers = listed([str(number) for number in sorted(again)])
+    return f"{how}; {'trial' if len(again) == 1 else 'trials'} {numbers} will be asked again" if again else how
+
+
+class Clock:
+    """The wall-clock time of a run, added to that of its study."""
+
+    def __init__(self, study: Study, now: Callable[[], float]) -> None:
+        self.study, self.now, self.since = study, now, now()
+
+    def tick(self) -> None:
+        self.study.seconds, self.since = self.total, self.now()
+
+    @property
+    def total(self) -> float:
+        """The study's seconds up to this moment."""
+        return self.study.seconds + self.now() - self.since
 
 
 def settle_unit(study: Study, budget: Budget) -> None:
@@ -110,6 +194,7 @@ def mind_the_unit(study: Study, trial: Trial) -> None:
 
 def reason_to_stop(study: Study, budget: Budget) -> Verdict:
     """The first of: a halt that was asked for, the budget, the study's rule."""
+    study.refresh()
     if study.halted is not None:
         return Verdict(True, study.halted, kind="halted")
     spent = check_budget(budget, study.log, study.seconds, study.unit)
@@ -120,16 +205,12 @@ def reason_to_stop(study: Study, budget: Budget) -> Verdict:
     return study.checked
 
 
-def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
+def live(study: Study, trial: Trial, budget: Budget, clock: Clock) -> LiveTrial:
     """The trial as its objective sees it."""
-    began, before = time.perf_counter(), study.log.spent
 
-    def over(cost: float) -> bool:
-        seconds = time.perf_counter() - began
-        so_far = cost or seconds * study.price_of_a_second
-        return (budget.cost is not None and before + so_far >= budget.cost) or (
-            budget.seconds is not None and study.seconds + seconds >= budget.seconds
-        )
+    def left() -> Allowance:
+        cost = None if budget.cost is None else budget.cost - study.log.spent
+        return Allowance(cost, None if budget.seconds is None else budget.seconds - clock.total, study.price_of_a_second)
 
     def folder() -> Path:
         return study.checkpoint_dir(trial.number)  # by the record: the objective may have changed its own copy of the config
@@ -138,4 +219,4 @@ def live(study: Study, trial: Trial, budget: Budget) -> LiveTrial:
         found = study.prospect(trial.number, reports)
         return found.reason if found is not None and found.hopeless else None
 
-    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, over, folder, hopeless)
+    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, left, folder, hopeless, now=clock.now)

@@ -1,0 +1,173 @@
+"""Worker processes of our own: a crash, a kill for want of memory or a timeout takes one trial and nothing else.
+
+A worker evaluates one trial at a time and is kept for the next one, since starting it takes half a second and loading what the
+objective needs may take much longer. One that dies or is ended is replaced when there is something for it to do. What a trial
+leaves behind in memory is therefore there in the next one that the same worker gets, as it is in a loop; its folder is not.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import time
+from typing import Self
+
+from ..errors import ExecutionError
+from ..evaluate import Evaluation, LiveTrial
+from ..outcome import Outcome
+from ..program.guard import Guard
+from ..space import Space
+from ..trial import Trial
+from ..wording import duration
+from .crew import Finished
+from .process import Job, Process, dismiss, end
+from .signals import shielded
+from .travel import evaluation_of, lost
+from .worker import answer
+
+LOOK = 0.25  # seconds between looks at whether all are alive, which the channels usually tell at once
+STILLBORN = 3  # workers in a row that end by themselves before they begin: that is no accident
+KILLED = 50  # the same of workers that somebody kills
+LOADING = 600.0  # seconds in which a worker has to start and load the objective
+
+
+class Processes:
+    """``objective`` as ``travel.packed`` packs it; ``timeout`` in seconds, from the moment at which the objective is called."""
+
+    def __init__(
+        self, objective: bytes, space: Space, workers: int, timeout: float | None = None, raise_errors: bool = False
+    ) -> None:
+        self.workers, self.timeout = workers, timeout
+        self._setup = (objective, space, raise_errors)
+        self._cap = max(1, cores() // workers)
+        self._staff: list[Process] = []  # all that were started and are not buried; those with a job are at work
+        self._stillborn = 0
+        self._selector = selectors.DefaultSelector()
+        self._guard = Guard()  # ends the workers if this process is killed
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    # -- what the loop asks ------------------------------------------------------------------------------------------
+
+    def start(self, trial: Trial, live: LiveTrial) -> None:
+        self._assign(Job(trial, live))
+
+    def wait(self, seconds: float | None = None) -> list[Finished]:
+        deadline = None if seconds is None else self.now() + seconds
+        found: list[Finished] = []
+        while not found and any(process.job for process in self._staff):
+            for key, _ in self._selector.select(self._pause(deadline)):
+                found += self._hear(key.data)
+            for process in list(self._staff):
+                found += self._check(process)
+            if deadline is not None and self.now() >= deadline:
+                break
+        return found
+
+    def cancel(self) -> None:
+        ending = [process for process in self._staff if process.job]
+        end(ending)
+        for process in ending:
+            self._bury(process)
+
+    # -- from trial to result ----------------------------------------------------------------------------------------
+
+    def _assign(self, job: Job) -> None:
+        """To somebody who is free and alive, or to somebody new."""
+        process = next((each for each in self._staff if each.job is None and not each.ended()), None)
+        with shielded():  # a worker that was started and not written down would be forgotten
+            if process is None:
+                process = Process(self._setup, self._cap)
+                self._staff.append(process)
+                self._guard.watch(process.group)
+                self._selector.register(process.channel.socket, selectors.EVENT_READ, process)
+            process.job = job
+        process.begin()
+
+    def _hear(self, process: Process) -> list[Finished]:
+        """What a worker has to say: questions are answered, reports kept; a result, if there is one."""
+        for number, *message in process.channel.arrived():
+            job = process.job
+            if job is None or (number is not None and number != job.trial.number):
+                continue  # a thread that an earlier trial has left behind
+            if message[0] == "begun":
+                job.begun, self._stillborn = message[1], 0
+            elif message[0] == "report":
+                job.live.reports.append(message[1])
+                job.live.told(message[1])
+            elif message[0] in ("left", "folder", "hopeless"):
+                process.reply(answer(job.live, message))
+            else:
+                process.job = None
+                return [Finished(job.trial, evaluation_of(tuple(message), self._seconds(job)))]
+        return self._lose(process) if process.channel.closed else []
+
+    def _check(self, process: Process) -> list[Finished]:
+        """Whether a worker is gone, or too late."""
+        job, gone = process.job, process.ended()
+        late = self.timeout is not None and job is not None and job.begun is not None and self._seconds(job) >= self.timeout
+        if gone or late:
+            said = self._hear(process)  # its last words
+            if said or process not in self._staff or process.job is not job:
+                return said
+        if gone:
+            return self._lose(process)
+        if late and job is not None and self.timeout is not None:
+            self._bury(process)
+            why, reports = f"timed out after {duration(self.timeout)}", tuple(job.live.reports)
+            return [Finished(job.trial, Evaluation(Outcome(None), self._seconds(job), why, reports, censored=True))]
+        if job is not None and job.begun is None and self._seconds(job) > LOADING:
+            raise ExecutionError(f"a worker has not begun with trial {job.trial.number} after {duration(LOADING)}")
+        return []
+
+    def _lose(self, process: Process) -> list[Finished]:
+        """A worker has died: with its trial, or before it began with it, and then the trial goes to another one."""
+        reason, job = self._bury(process), process.job
+        if job is None:
+            return []
+        if job.begun is not None:
+            return [Finished(job.trial, lost(reason, self._seconds(job), tuple(job.live.reports)))]
+        self._stillborn += 1
+        if self._stillborn >= (KILLED if (process.popen.returncode or 0) < 0 else STILLBORN):
+            raise ExecutionError(f"no worker could be started, in {self._stillborn} attempts: {reason}; see its standard error")
+        self._assign(job)
+        return []
+
+    def _seconds(self, job: Job) -> float:
+        return self.now() - (job.sent if job.begun is None else job.begun)
+
+    def _pause(self, deadline: float | None) -> float:
+        """How long to listen until the next look."""
+        ends = [LOOK] if deadline is None else [LOOK, deadline - self.now()]
+        if self.timeout is not None:
+            ends += [self.timeout - self._seconds(process.job) for process in self._staff if process.job and process.job.begun]
+        return max(0.0, min(ends))
+
+    # -- workers that go ---------------------------------------------------------------------------------------------
+
+    def _bury(self, process: Process) -> str:
+        """End what is left of a worker, and say how it ended."""
+        self._selector.unregister(process.channel.socket)
+        reason = process.bury()
+        self._guard.release(process.group)
+        self._staff.remove(process)
+        return reason
+
+    def __enter__(self) -> Self:
+        self._guard.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with shielded(forget=True):  # it is over in any case
+            self.cancel()
+            dismiss(self._staff)
+            for process in list(self._staff):
+                self._bury(process)
+            self._selector.close()
+            self._guard.__exit__(*error)
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

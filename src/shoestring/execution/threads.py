@@ -1,0 +1,64 @@
+"""Threads of this process: for objectives that wait for something else, such as a program or a server.
+
+They share everything with the caller and start at once, but one that crashes takes all with it, and none can be ended from
+outside. They are daemons, so a thread that goes on after an interruption does not keep the program from ending.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from threading import Thread
+from typing import Self
+
+from ..budget import Allowance
+from ..evaluate import LiveTrial, Objective, evaluate
+from ..trial import Trial
+from .crew import Finished
+
+
+class Threads:
+    """A thread for each trial."""
+
+    def __init__(self, objective: Objective, workers: int, raise_errors: bool = False) -> None:
+        self.objective, self.workers, self.raise_errors = objective, workers, raise_errors
+        self._running: dict[int, LiveTrial] = {}
+        self._results: queue.SimpleQueue[Finished | BaseException] = queue.SimpleQueue()
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def start(self, trial: Trial, live: LiveTrial) -> None:
+        self._running[trial.number] = live
+        Thread(target=self._evaluate, args=(trial, live, self._results), name=f"trial {trial.number}", daemon=True).start()
+
+    def _evaluate(self, trial: Trial, live: LiveTrial, results: queue.SimpleQueue[Finished | BaseException]) -> None:
+        try:
+            results.put(Finished(trial, evaluate(self.objective, trial, live, raise_errors=self.raise_errors)))
+        except BaseException as error:  # KeyboardInterrupt and SystemExit too are for the thread that waits
+            results.put(error)
+
+    def wait(self, seconds: float | None = None) -> list[Finished]:
+        found: list[Finished] = []
+        while self._running:
+            try:
+                result = self._results.get(block=not found and seconds != 0.0, timeout=seconds)
+            except queue.Empty:
+                break
+            if isinstance(result, BaseException):
+                raise result
+            del self._running[result.trial.number]
+            found.append(result)
+        return found
+
+    def cancel(self) -> None:
+        """A thread cannot be ended; those whose objective asks ``should_stop()`` are told to, and what comes is not looked at."""
+        for live in self._running.values():
+            live.left = lambda: Allowance(seconds=0.0)
+        self._running, self._results = {}, queue.SimpleQueue()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.cancel()

@@ -1,0 +1,44 @@
+"""Waiting for something to be so, and asking whether a process is there."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import shoestring as st
+
+ROOT = Path(__file__).parent.parent.parent
+SPACE = st.Space(x=st.Float(0, 1))
+RUNG = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
+
+
+def until(condition, seconds=60.0):
+    """As soon as it holds; a failure if it never does."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it never came to pass"
+        time.sleep(0.02)
+
+
+def alive(pid):
+    """Whether a process runs; one that has ended and was not yet buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def script(text, folder, *arguments):
+    """A Python program in a file of its own, started and not waited for."""
+    path = folder / "script.py"
+    path.write_text(text)
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(st.__file__).parent.parent), str(ROOT)])}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", str(path), *arguments],
+        cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )
+
+
+def states(history):
+    return [str(trial.state) for trial in history]

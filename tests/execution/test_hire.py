@@ -1,0 +1,78 @@
+"""What can be said of workers, and what cannot."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import shoestring as st
+from shoestring.execution.alone import Alone
+from shoestring.execution.futures import Futures
+from shoestring.execution.hire import capacity, hire, seconds
+from shoestring.execution.processes import Processes
+from shoestring.execution.threads import Threads
+from shoestring.progress import line
+from tests.execution.helpers import SPACE
+
+
+def objective(config):
+    return 0.5
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "workers"),
+    [
+        ({}, Alone, 1), ({"workers": 1}, Alone, 1), ({"workers": 3}, Processes, 3), ({"timeout": 5}, Processes, 1),
+        ({"workers": 3, "threads": True}, Threads, 3), ({"threads": True}, Threads, 1),
+    ],
+)  # fmt: skip
+def test_who_is_hired(options, kind, workers):
+    crew = hire(objective, SPACE, **options)
+    assert type(crew) is kind
+    assert crew.workers == workers
+
+
+def test_an_executor_says_how_many_it_can_run_unless_the_user_does():
+    with ThreadPoolExecutor(3) as executor:
+        assert hire(objective, SPACE, executor=executor).workers == 3
+        crew = hire(objective, SPACE, executor=executor, workers=2)
+        assert isinstance(crew, Futures)
+        assert crew.workers == 2
+
+    class Silent:
+        def submit(self):
+            pass
+
+    with pytest.raises(st.MethodError, match="workers="):
+        capacity(Silent())
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"workers": 0}, "workers"), ({"workers": 2.5}, "workers"), ({"workers": True}, "workers"), ({"workers": "2"}, "workers"),
+        ({"timeout": 0}, "timeout"), ({"timeout": -1}, "timeout"), ({"timeout": "soon"}, "timeout"),
+        ({"timeout": True}, "timeout"),
+        ({"timeout": 5, "threads": True}, "thread"), ({"executor": 5}, "submit"), ({"retries": -1}, "retries"),
+        ({"retries": 0.5}, "retries"), ({"executor": ThreadPoolExecutor(1), "threads": True}, "not both"),
+        ({"executor": ThreadPoolExecutor(1), "timeout": 3}, "thread"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_is_refused_before_anything_is_asked(options, said):
+    study = st.Study(SPACE)
+    with pytest.raises(st.MethodError, match=said):
+        study.minimize(objective, 3, **options)
+    assert len(study.history) == 0
+
+
+def test_a_timeout_is_a_time():
+    assert seconds("10m") == 600.0
+    assert seconds(2) == 2.0
+
+
+def test_the_line_says_how_many_are_running():
+    study = st.Study(SPACE)
+    study.ask()
+    assert "running" not in line(study, st.Budget(trials=20))
+    study.ask()
+    assert "2 trials of 20, 2 running" in line(study, st.Budget(trials=20))

@@ -1,0 +1,157 @@
+"""Ctrl-C, SIGTERM and kill -9 of the coordinator: out at once, no worker left, every trial accounted for."""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import shoestring as st
+from shoestring.execution.signals import Terminated, interruptible, shielded
+from tests.execution.helpers import SPACE, alive, script, states, until
+
+SCRIPT = """
+import json, os, subprocess, sys, time
+from pathlib import Path
+import shoestring as st
+
+folder = Path(sys.argv[1])
+
+def objective(config):  # no guard around what follows: worker processes do not run this script
+    child = subprocess.Popen(["sleep", "1000"])
+    (folder / f"{os.getpid()}-{child.pid}").touch()
+    time.sleep(1000)
+
+study = st.Study(st.Space(x=st.Float(0, 1)), st.Random())
+result = study.minimize(objective, 10, WORKERS)
+print(json.dumps({"stop": result.stop.reason, "kind": result.stop.kind, "states": [str(t.state) for t in result.history],
+                  "again": [study.ask().config == t.config for t in result.history], "costs": [t.cost for t in result.history]}))
+sys.exit(130)
+"""
+
+
+def running(folder):
+    """The workers and their children, once two trials run."""
+    until(lambda: len(list(folder.iterdir())) == 2)
+    return [int(number) for path in folder.iterdir() for number in path.name.split("-")]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_at_once_and_gives_the_trials_back(tmp_path, number):
+    folder = tmp_path / "running"
+    folder.mkdir()
+    process = script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder))
+    pids = running(folder)
+    began = time.monotonic()
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - began < 10  # 3 s on a machine that has nothing else to do
+    assert (process.returncode, err) == (130, "")
+    said = json.loads(out)
+    assert said["kind"] == "interrupted"
+    how = "interrupted by SIGTERM" if number == signal.SIGTERM else "interrupted"
+    assert said["stop"] == f"{how}; trials 0 and 1 will be asked again"
+    assert said["states"] == ["abandoned"] * 2
+    assert said["again"] == [True, True]
+    assert all(cost > 0 for cost in said["costs"])
+    until(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed(tmp_path):
+    folder = tmp_path / "running"
+    folder.mkdir()
+    process = script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder))
+    pids = running(folder)
+    process.kill()
+    process.communicate(timeout=60)
+    until(lambda: not any(alive(pid) for pid in pids))
+
+
+def test_with_one_worker_sigterm_is_an_interruption_too(tmp_path):
+    folder = tmp_path / "running"
+    folder.mkdir()
+    text = SCRIPT.replace("WORKERS", "").replace('["sleep", "1000"]', '["true"]').replace("child.pid", "child.wait()")
+    process = script(text, tmp_path, str(folder))
+    until(lambda: list(folder.iterdir()))
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "")
+    assert json.loads(out)["stop"] == "interrupted by SIGTERM; trial 0 will be asked again"
+
+
+def test_results_that_have_arrived_are_kept_when_the_optimizer_is_interrupted():
+    class Impatient:
+        def suggest(self, situation):
+            if situation.number == 3:
+                time.sleep(1.0)  # by now the others are done
+                raise KeyboardInterrupt
+            return st.Random().suggest(situation)
+
+    study = st.Study(SPACE, Impatient())
+    result = study.minimize(lambda config: config["x"], 10, workers=4, threads=True)
+    assert result.stop.reason == "interrupted"
+    assert states(study.history) == ["done"] * 3
+
+
+# -- signals -----------------------------------------------------------------------------------------------------------
+
+
+def raised_by(number):
+    os.kill(os.getpid(), number)
+    time.sleep(0.05)  # the main thread sees it within
+
+
+def test_signals_are_interruptions_inside_and_what_they_were_outside():
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, kind in ((signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)):
+        with pytest.raises(kind), interruptible(), interruptible():
+            raised_by(number)
+        assert {number: signal.getsignal(number) for number in before} == before
+
+
+def test_a_handler_of_the_user_is_left_alone():
+    seen = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
+    try:
+        with interruptible():
+            os.kill(os.getpid(), signal.SIGTERM)
+            until(lambda: seen)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_waits_for_what_must_be_whole():
+    done = []
+
+    def whole(forget):
+        with interruptible(), shielded(forget):
+            raised_by(signal.SIGINT)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        whole(False)
+    whole(True)
+    assert done == [True, True]
+
+
+def test_elsewhere_than_in_the_main_thread_nothing_is_touched():
+    found = []
+
+    def there():
+        with interruptible(), shielded():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    thread = threading.Thread(target=there)
+    thread.start()
+    thread.join()
+    assert found == [signal.getsignal(signal.SIGTERM)]
+
+
+def test_a_study_may_run_in_another_thread():
+    found = []
+    thread = threading.Thread(target=lambda: found.append(st.minimize(lambda config: config["x"], SPACE, 3, workers=2)))
+    thread.start()
+    thread.join()
+    assert states(found[0].history) == ["done"] * 3

@@ -1,0 +1,133 @@
+"""Threads: the same loop, sharing memory with the caller."""
+
+import threading
+import time
+
+import pytest
+
+import shoestring as st
+from tests.execution.helpers import RUNG, SPACE, states
+
+
+def test_threads_share_memory_and_never_wait_for_a_slow_one():
+    here, others = [], threading.Semaphore(0)
+
+    def objective(config):
+        here.append(threading.current_thread())
+        if len(here) == 1:
+            for _ in range(5):
+                others.acquire()
+        else:
+            others.release()
+        return config["x"]
+
+    ended = []
+    study = st.Study(SPACE, st.Random())
+    result = study.minimize(objective, 6, workers=2, threads=True, callbacks=lambda study, trial: ended.append(trial.number))
+    assert states(result.history) == ["done"] * 6
+    assert ended[-1] == 0
+    assert threading.main_thread() not in here
+
+
+def test_in_a_finite_space_nothing_is_asked_twice_and_the_end_is_said():
+    space = st.Space(a=st.Int(0, 2), b=st.Int(0, 2), c=st.Choice("x", "y", "z"))
+    result = st.minimize(lambda config: config["a"], space, 100, workers=64, threads=True, stop=None)
+    assert len({str(trial.config) for trial in result.history}) == len(result.history) == 27
+    assert "all 27" in result.stop.reason
+
+
+def test_sixty_four_asks_at_once():
+    study = st.Study(st.Space(a=st.Int(0, 2), b=st.Int(0, 2), c=st.Int(0, 2)))
+    asked = [study.ask() for _ in range(27)]
+    assert len({str(trial.config) for trial in asked}) == 27
+    for _ in range(64 - 27):
+        with pytest.raises(st.SpaceExhausted, match="27"):
+            study.ask()
+
+
+def test_the_budget_of_trials_is_exact_and_failures_are_recorded():
+    def objective(config):
+        if config["x"] < 0.5:
+            raise ValueError("low")
+        return config["x"]
+
+    result = st.Study(SPACE, st.Random()).minimize(objective, 100, workers=16, threads=True)
+    assert len(result.history) == 100
+    assert {str(trial.state) for trial in result.history} == {"done", "failed"}
+
+
+def test_a_budget_in_cost_is_not_overshot_by_more_than_what_ran():
+    objective = lambda config: st.Outcome(config["x"], cost=4.0)  # noqa: E731
+    result = st.minimize(objective, SPACE, st.Budget(cost=20, unit="u"), workers=3, threads=True)
+    assert 20.0 - 4.0 < result.spent <= 20.0 + 2 * 4.0
+
+
+def test_a_halt_lets_those_that_run_finish():
+    objective = lambda config: config["x"]  # noqa: E731
+    study = st.Study(SPACE, st.Random())
+    result = study.minimize(objective, 20, workers=2, threads=True, callbacks=lambda study, trial: study.halt("enough"))
+    assert result.stop.reason == "enough"
+    assert states(result.history) == ["done"] * len(result.history)
+    assert len(result.history) <= 3
+
+
+def test_an_error_in_a_callback_ends_the_others_and_keeps_what_came():
+    def callback(study, trial):
+        if trial.number == 1:
+            raise RuntimeError("in the callback")
+
+    study, release = st.Study(SPACE, st.Random()), threading.Event()
+    objective = lambda config, trial: release.wait(60 * (trial.number == 0)) or 0.5  # noqa: E731
+    with pytest.raises(RuntimeError, match="in the callback"):
+        study.minimize(objective, 5, workers=2, threads=True, callbacks=callback)
+    release.set()
+    assert states(study.history) == ["abandoned", "done"]
+
+
+def test_a_rule_ends_the_search_and_those_that_run_are_waited_for():
+    class Enough:
+        def check(self, history, space):
+            return st.Verdict(len(history.having(st.State.DONE)) >= 5, "five are done", kind="rule")
+
+    result = st.Study(SPACE, st.Random(), stop=Enough()).minimize(lambda config: config["x"], 50, workers=3, threads=True)
+    assert result.stop.reason == "five are done"
+    assert states(result.history) == ["done"] * len(result.history)
+    assert 5 <= len(result.history) <= 5 + 2
+
+
+def test_reports_questions_and_folders():
+    def objective(config, trial):
+        trial.report(0.9, epochs=1, cost=1.0)
+        assert trial.checkpoint_dir.is_dir()
+        assert not trial.should_stop()
+        return st.Outcome(0.9, cost=1.0)
+
+    result = st.Study(RUNG, st.Random()).minimize(objective, st.Budget(trials=4, cost=100), workers=2, threads=True)
+    assert states(result.history) == ["done"] * 4
+    assert all(len(trial.reports) == 1 for trial in result.history)
+
+
+def test_an_interruption_inside_an_objective_ends_the_run_and_gives_the_trials_back():
+    release, stopped = threading.Event(), []
+
+    def objective(config, trial):
+        if trial.number == 0:
+            release.wait(60)
+            stopped.append(trial.should_stop())
+            return 0.5
+        raise KeyboardInterrupt
+
+    study = st.Study(SPACE, st.Random())
+    result = study.minimize(objective, 4, workers=2, threads=True)
+    assert result.stop.kind == "interrupted"
+    assert states(study.history) == ["abandoned"] * 2
+    release.set()  # a thread cannot be ended: it is told to stop if it asks, and its result is not looked at
+    while not stopped:
+        time.sleep(0.01)
+    assert stopped == [True]
+    assert states(study.history) == ["abandoned"] * 2
+
+
+def test_raise_errors():
+    with pytest.raises(ZeroDivisionError):
+        st.minimize(lambda config: 1 / 0, SPACE, 4, workers=2, threads=True, raise_errors=True)
