@@ -48,10 +48,10 @@ def call(*arguments: str) -> Result:
 def test_version_and_help_name_what_exists() -> None:
     assert call("--version").output == f"shoestring {st.__version__}\n"
     text = call("--help").output
-    assert "shoestring demo --json" in text
+    assert "shoestring demo" in text
     assert "130" in text
     assert "--picture PATH" in call("demo", "--help").output
-    assert list(main.commands) == ["demo"]
+    assert "demo" in main.commands
 
 
 def test_says_what_it_does_then_the_summary_then_what_to_try_next(quick: Path) -> None:

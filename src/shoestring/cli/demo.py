@@ -11,9 +11,10 @@ import click
 from .. import Budget, Result, Study, __version__
 from .digits import SPACE, TEST, TRAIN, VALIDATION, Digits
 from .lines import SparingLines
-from .options import check_budget, check_picture
+from .options import check_budget, check_picture, json_option
 from .packages import INSTALL, installed, require
 from .report import Errors, as_json, comparison, convergence_picture, next_command, summary
+from .speech import wants_json
 
 PICTURE = Path("shoestring-demo.png")
 
@@ -28,9 +29,9 @@ PICTURE = Path("shoestring-demo.png")
     "--picture", type=click.Path(path_type=Path, dir_okay=False), callback=check_picture, metavar="PATH",
     help=f"Where to save the convergence picture.  [default: {PICTURE}]",
 )
-@click.option("--json", "wants_json", is_flag=True, help="One JSON object on standard output, and nothing else there.")
+@json_option
 @click.pass_context
-def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None, wants_json: bool) -> None:
+def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None) -> None:
     """Tune a gradient-boosting classifier on handwritten digits, in about 40 seconds.
 
     Eight hyperparameters of scikit-learn's HistGradientBoostingClassifier (real, whole, a choice, and one that exists
@@ -52,13 +53,14 @@ def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None, wa
         picture = PICTURE
     else:
         click.echo(f"no picture will be saved, since matplotlib is not installed: {INSTALL}", err=True)
-    say = (lambda text: None) if wants_json else click.echo
+    silent = wants_json()
+    say = (lambda text: None) if silent else click.echo
 
     digits = Digits()
     say(introduction(budget))
     default = Errors(digits.validation_error({}), digits.test_error({}))
     say(f"  default  {default.validation:.2f} % validation error with the default settings\n")
-    result = tune(digits, budget, seed, [] if wants_json or sys.stderr.isatty() else [SparingLines(budget, say)])
+    result = tune(digits, budget, seed, [] if silent or sys.stderr.isatty() else [SparingLines(budget, say)])
     found = result.history.best
     best = None if found is None else Errors(float(found.value or 0.0), digits.test_error(found.config))
     failure = None
@@ -70,7 +72,7 @@ def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None, wa
         except OSError as error:  # a full disk or a read-only folder must not cost the summary
             failure, picture = f"the picture could not be saved: {error}", None
 
-    if wants_json:
+    if silent:
         click.echo(json.dumps(as_json(result, seed, default, best, picture)))
     else:
         say(summary(result))

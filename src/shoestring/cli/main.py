@@ -1,50 +1,79 @@
-"""The ``shoestring`` command: a group, and one file for each command in it.
+"""The ``shoestring`` command: a group, and a file for each command or family of commands in it.
 
 Exit codes, the same for every command:
     0    done
     1    it could not be done, and standard error says why
-    2    the command line was wrong
+    2    the command line was wrong; nothing was spent
     130  interrupted (Ctrl-C)
+    143  ended by SIGTERM
+
+With --json there is one JSON document on standard output and nothing else, for an error too: {"error": ..., "next": ...}. No
+command ever waits for an answer on standard input: what cannot be undone needs --yes.
 """
 
 from __future__ import annotations
 
+import traceback
 from typing import Any
 
 import click
 
 from .. import ShoestringError, __version__
+from .asking import ask, enqueue, tell
+from .changing import rm, stop
+from .completion import completion
+from .db import db
 from .demo import demo
+from .doctor import doctor
+from .exporting import export
+from .importing import import_
+from .looking import best, list_studies, show
+from .replay import replay
+from .resume import resume
+from .run import run
+from .speech import Trouble, command, note
+from .where import hidden
 
 EPILOG = """\b
 Examples:
   shoestring demo                    tune a real model in about 40 seconds
-  shoestring demo --budget 2m        the same with more to spend
-  shoestring demo --json > out.json  for programs
-  shoestring demo --help             the options of a command
+  shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}
+  shoestring ls                      the studies in shoestring.db
+  shoestring best                    the best settings so far
+  shoestring run --help              the options of a command
 
 \b
-Exit codes: 0 done, 1 failed (standard error says why), 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 failed (standard error says why), 2 wrong usage, 130 interrupted, 143 ended by SIGTERM.
 """
 
 
 class Commands(click.Group):
-    """A group in which Ctrl-C and the library's own errors end every command in the same way."""
+    """A group in which Ctrl-C and errors end every command in the same way."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:  # Click alone would exit with 1
-            click.echo("interrupted", err=True)
+            note("interrupted")
             ctx.exit(130)
         except ShoestringError as error:
-            raise click.ClickException(str(error)) from error
+            raise Trouble(str(error), command(ctx.invoked_subcommand or "", "--help")) from error
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as error:  # ours to mend: with its traceback, but never with a password in it
+            note(hidden("".join(traceback.format_exception(error))))
+            raise Trouble(f"this should not happen: {type(error).__name__}: {error}", command("doctor")) from None
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)  # in the order in which one needs them
 
 
-@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("shoestring", cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message=f"shoestring {__version__}")
 def main() -> None:
     """Tune expensive things on a shoestring: Bayesian optimization that counts what every evaluation costs."""
 
 
-main.add_command(demo)
+for each in (demo, run, resume, list_studies, show, best, ask, tell, enqueue, stop, export, import_, replay, rm, doctor, db):
+    main.add_command(each)
+main.add_command(completion)

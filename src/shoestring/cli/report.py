@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-import textwrap
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from typing import Any
 import click
 
 from .. import Result, __version__
+from .speech import rows_text
 
 EXAMPLE = Path("examples") / "first_study.py"
 ONE_LINER = "import shoestring as st; print(st.minimize(lambda c: (c['x'] - 2) ** 2, st.Space(x=st.Float(-5, 5)), budget=20))"
@@ -28,12 +27,7 @@ class Errors:
 
 def summary(result: Result) -> str:
     """The library's own summary, without its advice for people who hold the result in Python."""
-    rows = [(label, text) for label, text in result.rows() if label != "go on"]
-    indent = max(len(label) for label, _ in rows) + 2
-    columns = min(shutil.get_terminal_size((100, 24)).columns, 100)
-    return "\n".join(
-        textwrap.fill(text, columns, initial_indent=f"{label:<{indent}}", subsequent_indent=" " * indent) for label, text in rows
-    )
+    return rows_text([(label, text) for label, text in result.rows() if label != "go on"])
 
 
 def comparison(default: Errors, best: Errors) -> str:

@@ -1,0 +1,237 @@
+"""Studies that Optuna has written into a database: read by SQL, without Optuna and without unpickling anything.
+
+Tables (schema 12, Optuna 3 to 5): studies, study_directions, trials, trial_params (the value as a number, for a category its
+place among the choices; the distribution as JSON) and trial_values. Whatever else is there is not looked at.
+
+Optuna has no space: each trial says which parameters it drew, and from where. The space is what all trials together say, its
+ranges the widest. A parameter that some trials lack is taken to be conditional on one that explains when it was drawn: the number
+of layers, say, for the width of the third.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from ..choice import Choice
+from ..errors import ConfigError, SpaceError, StudyError
+from ..parameters import Float, Int
+from ..space import Parameter, Space
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+SCHEMAS = range(12, 13)
+FEW = 32  # values of a parameter on which others may depend
+INFINITE = {"INF_POS": math.inf, "INF_NEG": -math.inf}
+# Names before Optuna 3, and what they are now.
+OLD = {
+    "UniformDistribution": ("float", {}),
+    "LogUniformDistribution": ("float", {"log": True}),
+    "DiscreteUniformDistribution": ("float", {}),
+    "IntUniformDistribution": ("int", {}),
+    "IntLogUniformDistribution": ("int", {"log": True}),
+    "FloatDistribution": ("float", {}),
+    "IntDistribution": ("int", {}),
+    "CategoricalDistribution": ("choice", {}),
+}
+
+
+@dataclass
+class Drawn:
+    """A trial of Optuna's: what it drew, and what came of it."""
+
+    number: int
+    state: str
+    value: float | None
+    seconds: float | None
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A study of Optuna's; ``notes`` say what had to be concluded or could not be kept."""
+
+    name: str
+    direction: str
+    space: Space
+    trials: Sequence[Drawn]
+    notes: Sequence[str]
+
+
+def read_study(url: str, name: str | None = None) -> Found:
+    """The study of that name; the only one where no name is given."""
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import SQLAlchemyError
+
+    engine = create_engine(url)
+    try:
+        with engine.connect() as connection:
+            study, title = find_study(connection, name)
+            direction = read_direction(connection, study, title)
+            distributions, trials = read_trials(connection, study)
+    except SQLAlchemyError as error:
+        reason = getattr(error, "orig", None) or error
+        raise StudyError(f"this is not a database of Optuna's, or it cannot be read: {reason}") from None
+    finally:
+        engine.dispose()
+    notes: list[str] = []
+    space = read_space(distributions, trials, notes)
+    return Found(title, direction, space, trials, notes)
+
+
+def rows(connection: Connection, query: str, **values: Any) -> list[Any]:
+    from sqlalchemy import text
+
+    return list(connection.execute(text(query), values))
+
+
+def find_study(connection: Connection, name: str | None) -> tuple[int, str]:
+    version = rows(connection, "SELECT schema_version FROM version_info")
+    if not version or version[0][0] not in SCHEMAS:
+        found = version[0][0] if version else "none"
+        raise StudyError(f"Optuna's schema {found} is not known here, 12 is; an older one is mended by: optuna storage upgrade")
+    studies = rows(connection, "SELECT study_id, study_name FROM studies ORDER BY study_id")
+    fitting = [study for study in studies if name is None or study[1] == name]
+    if len(fitting) != 1:
+        known = ", ".join(repr(study[1]) for study in studies) or "none"
+        raise StudyError(f"which study? there are {known}" if name is None else f"there is no study {name!r}; there are {known}")
+    return int(fitting[0][0]), str(fitting[0][1])
+
+
+def read_direction(connection: Connection, study: int, name: str) -> str:
+    found = rows(connection, "SELECT direction FROM study_directions WHERE study_id = :study ORDER BY objective", study=study)
+    if len(found) != 1:
+        raise StudyError(f"study {name!r} has {len(found)} objectives; a study here has one")
+    return "maximize" if found[0][0] == "MAXIMIZE" else "minimize"
+
+
+def read_trials(connection: Connection, study: int) -> tuple[dict[str, list[Any]], list[Drawn]]:
+    """The distributions of each parameter, in the order in which they were first drawn, and the trials."""
+    trials: dict[int, Drawn] = {}
+    query = "SELECT trial_id, number, state, datetime_start, datetime_complete FROM trials"
+    for key, number, state, began, ended in rows(connection, f"{query} WHERE study_id = :study ORDER BY number", study=study):
+        trials[key] = Drawn(int(number), str(state), None, seconds_between(began, ended))
+    query = "SELECT v.trial_id, v.value, v.value_type FROM trial_values v JOIN trials t ON t.trial_id = v.trial_id"
+    for key, value, kind in rows(connection, f"{query} WHERE t.study_id = :study AND v.objective = 0", study=study):
+        trials[key].value = INFINITE.get(kind, value)
+    distributions: dict[str, list[Any]] = {}
+    query = "SELECT p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p"
+    query += " JOIN trials t ON t.trial_id = p.trial_id WHERE t.study_id = :study ORDER BY p.param_id"
+    for key, name, value, text in rows(connection, query, study=study):
+        kind, given = read_distribution(text, name)
+        trials[key].config[name] = given["options"][int(value)] if kind == "choice" else (int if kind == "int" else float)(value)
+        known = distributions.setdefault(name, [])
+        if not any(same(each, (kind, given)) for each in known):
+            known.append((kind, given))
+    return distributions, list(trials.values())
+
+
+def seconds_between(began: Any, ended: Any) -> float | None:
+    if began is None or ended is None:
+        return None
+    first, last = (datetime.fromisoformat(moment) if isinstance(moment, str) else moment for moment in (began, ended))
+    return max((last - first).total_seconds(), 0.0) or None
+
+
+def read_distribution(text: str, name: str) -> tuple[str, dict[str, Any]]:
+    """A distribution's JSON as a kind of parameter and its fields."""
+    try:
+        stored = json.loads(text)
+        kind, more = OLD[stored["name"]]
+        given = {**stored["attributes"], **more}
+    except (ValueError, KeyError, TypeError):
+        raise StudyError(f"the distribution of {name!r} cannot be read: {text!r}") from None
+    if kind == "choice":
+        return kind, {"options": list(given["choices"])}
+    step = given.get("step", given.get("q"))
+    if kind == "int" and (step == 1 or given.get("log")):
+        step = None
+    return kind, {"low": given["low"], "high": given["high"], "log": bool(given.get("log")), "step": step}
+
+
+def read_space(distributions: Mapping[str, list[Any]], trials: Sequence[Drawn], notes: list[str]) -> Space:
+    parameters: dict[str, Parameter] = {}
+    complete = [trial for trial in trials if trial.state == "COMPLETE"]  # others may have ended before they drew everything
+    usable = complete or [trial for trial in trials if trial.config]
+    for name, known in distributions.items():
+        kinds = {kind for kind, _ in known}
+        if len(kinds) > 1:
+            raise StudyError(f"{name!r} was drawn as {' and as '.join(sorted(kinds))}; such a study cannot be taken over")
+        fields = widest(kinds.pop(), [given for _, given in known])
+        if "options" not in fields and fields["low"] >= fields["high"]:
+            notes.append(f"{name} is always {fields['low']:g} and is left out")
+            for trial in trials:
+                trial.config.pop(name, None)
+            continue
+        when = condition(name, usable, distributions)
+        if when is not None:
+            notes.append(f"{name} is taken to be drawn only when {describe(when)}")
+        parameters[name] = made(known[0][0], fields, when)
+    try:
+        return Space(parameters)
+    except SpaceError as error:
+        raise StudyError(f"its parameters make no space: {error}") from None
+
+
+def widest(kind: str, known: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    if kind == "choice":
+        options: list[Any] = []
+        for given in known:
+            options += [each for each in given["options"] if not any(same(each, other) for other in options)]
+        return {"options": options}
+    steps = {given["step"] for given in known}
+    return {
+        "low": min(given["low"] for given in known), "high": max(given["high"] for given in known),
+        "log": all(given["log"] for given in known), "step": steps.pop() if len(steps) == 1 else None,
+    }  # fmt: skip
+
+
+def made(kind: str, fields: Mapping[str, Any], when: Mapping[str, Any] | None) -> Parameter:
+    if kind == "choice":
+        return Choice(*fields["options"], when=when)
+    return (Int if kind == "int" else Float)(**fields, when=when)
+
+
+def condition(name: str, trials: Sequence[Drawn], distributions: Mapping[str, list[Any]]) -> dict[str, Any] | None:
+    """The parameter of few values whose value tells whether this one was drawn; None if it always was, or none does."""
+    having = [trial for trial in trials if name in trial.config]
+    lacking = [trial for trial in trials if name not in trial.config]
+    for parent in sorted((each for each in distributions if each != name), key=lambda each: levels(distributions[each])):
+        if not lacking or levels(distributions[parent]) > FEW or not all(parent in trial.config for trial in having):
+            continue
+        allowed = {json.dumps(trial.config[parent]): trial.config[parent] for trial in having}
+        if not any(parent in trial.config and json.dumps(trial.config[parent]) in allowed for trial in lacking):
+            values = sorted(allowed.values(), key=lambda value: value if isinstance(value, int) else 0)
+            return {parent: values if len(values) > 1 else values[0]}
+    return None
+
+
+def levels(known: Sequence[tuple[str, Mapping[str, Any]]]) -> float:
+    """How many values a parameter has."""
+    kind, fields = known[0][0], widest(known[0][0], [given for _, given in known])
+    if kind == "choice":
+        return len(fields["options"])
+    return fields["high"] - fields["low"] + 1 if kind == "int" else math.inf
+
+
+def same(one: Any, other: Any) -> bool:
+    """1, 1.0 and True are three things."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def describe(when: Mapping[str, Any]) -> str:
+    return " and ".join(f"{name} is {value!r}" for name, value in when.items())
+
+
+def fits(space: Space, config: Mapping[str, Any]) -> str | None:
+    """Why a config does not fit the space; None if it does."""
+    try:
+        space.check(config)
+    except ConfigError as error:
+        return str(error)
+    return None
