@@ -115,7 +115,7 @@ def situation(cost, n=10, **options):
     for u in SPACE.snap(rng.random((n, len(SPACE)))):
         config = SPACE.decode(u)
         study.add(config, train(config).value, cost=cost(config, rng))
-    return study._situation(study.log)
+    return study.situation
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_auto_looks_at_costs_only_when_they_differ_in_a_way_that_can_be_foretold
 def test_auto_ignores_measured_times_too_short_to_matter():
     study = st.Study(SPACE)
     study.minimize(lambda config: train(config).value, 12)
-    assert not costs_matter(study._situation(study.log))
+    assert not costs_matter(study.situation)
 
 
 def test_cooling_without_a_budget_is_an_error_that_says_what_to_do():

@@ -106,7 +106,7 @@ def test_the_recommendation_is_where_the_mean_is_lowest_over_the_whole_space():
     for x in (0.05, 0.2, 0.45, 0.8):
         study.add({"x": x}, (x - 0.32) ** 2)
     found = study.recommend()
-    belief = believe(study._situation(study.log), costs=False)
+    belief = believe(study.situation, costs=False)
     grid = np.linspace(0, 1, 4001)
     means = belief.output.inverse(belief.objective.mean_at(belief.encoding.features(grid[:, None])))
     assert found.value <= means.min() + 1e-9

@@ -45,11 +45,14 @@ def function_key(report: dict[str, Any]) -> dict[str, Any]:
         against = entry["against"].get("cfKG", {})
         reach = against.get("EI", {}).get("reach", {})
         share = reach.get("of_whole_cost")
-        ends = {rival: against[rival]["equal_cost"].get("end", {}) for rival in ("KG", "BOCA", "Hyperband") if rival in against}
+        rivals = [rival for rival in ("KG", "BOCA", "Hyperband") if rival in against]
+        ends = {rival: against[rival]["equal_cost"].get("paid", {}) for rival in rivals}
+        at_end = {rival: against[rival]["equal_cost"].get("end", {}) for rival in rivals}
         found[name] = {
             "cost_to_reach_ei": {"share": share, "low": reach.get("low"), "high": reach.get("high")},
             "cost_met": share is not None and share <= COST_SHARE,
             "ahead_of": {rival: {key: end.get(key) for key in ("mean_log10_ratio", "p")} for rival, end in ends.items()},
+            "at_the_end": {rival: {key: end.get(key) for key in ("mean_log10_ratio", "p")} for rival, end in at_end.items()},
             "ahead_met": bool(ends) and all(end.get("p", 1.0) < SURE and end["mean_log10_ratio"] < 0 for end in ends.values()),
         }
         if ended := against.get("botorch_qMFKG", {}).get("where_it_ended"):

@@ -91,13 +91,20 @@ def paired(ours: Array, theirs: Array) -> dict[str, Any]:
 
 
 def at_equal_cost(ours: Runs, rival: Runs) -> dict[str, Any]:
-    """At half of the budget and at its end."""
+    """At half of the budget, at its end, and at the last cost that both had paid for.
+
+    The last is not the end where a run was cut off by the cap on evaluations: one that takes cheap fidelities has then spent a
+    fraction of the budget, and its regret stays while the other's falls for ten times the cost.
+    """
     seeds = sorted(set(ours) & set(rival))
     if not seeds:
         return {}
     grid, first, second = marks(ours), regrets(ours, seeds), regrets(rival, seeds)
     points = {"half": at_cost(grid, grid[-1] / 2), "end": len(grid) - 1}
-    return {name: paired(first[:, k], second[:, k]) for name, k in points.items()}
+    found = {name: paired(first[:, k], second[:, k]) for name, k in points.items()}
+    rows, last = np.arange(len(seeds)), [at_cost(grid, min(ours[seed]["spent"], rival[seed]["spent"])) for seed in seeds]
+    paid = {"median_cost": tidy(float(np.median(grid[last])))}
+    return found | {"paid": paired(first[rows, last], second[rows, last]) | paid}
 
 
 def where_it_ended(ours: Runs, rival: Runs) -> dict[str, Any]:

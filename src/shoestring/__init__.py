@@ -26,15 +26,19 @@ from .choice import Choice
 from .errors import (
     BudgetError,
     ConfigError,
+    ExecutionError,
     MethodError,
     NothingFits,
     OutcomeError,
     ShoestringError,
     SpaceError,
     SpaceExhausted,
+    StorageError,
     StudyError,
     TrialError,
 )
+from .execution.on_dask import DaskExecutor
+from .execution.on_ray import RayExecutor
 from .history import History
 from .optimize import maximize, minimize
 from .outcome import Outcome
@@ -47,6 +51,7 @@ from .search.hyperband import Hyperband
 from .search.sampling import Random, Sobol
 from .search.tpe import TPE
 from .space import Space
+from .storage import Storage, open_storage
 from .study import Study
 from .surrogate.cost.auto import AutoCost
 from .surrogate.cost.gp import LogGPCost
@@ -70,7 +75,7 @@ __version__ = "0.1.0"
 
 __all__ = [  # in the order of the data flow
     "Space", "Float", "Int", "Choice", "Fidelity",
-    "Study", "minimize", "maximize", "Budget", "Outcome",
+    "Study", "minimize", "maximize", "Budget", "Outcome", "Storage", "open_storage", "DaskExecutor", "RayExecutor",
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
     "GP", "VFE", "FITC", "RandomSubset", "KMeansSubset", "SeedSubset",
     "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
@@ -78,7 +83,7 @@ __all__ = [  # in the order of the data flow
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
-    "StudyError", "TrialError", "SpaceExhausted", "NothingFits",
+    "StudyError", "StorageError", "ExecutionError", "TrialError", "SpaceExhausted", "NothingFits",
     "plot",
 ]  # fmt: skip
 

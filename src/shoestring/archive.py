@@ -25,8 +25,8 @@ def to_json(study: Study) -> str:
     state["seconds"] = study.seconds
     state["budget"] = None if study.budget is None else asdict(study.budget)
     state["space"] = json.loads(study.space.to_json())
-    state["trials"] = [trial.to_dict() for trial in study.ledger.trials]
-    state["queue"] = [[config, dict(suggestion)] for config, suggestion in study.ledger.queue]
+    state["trials"] = [trial.to_dict() | {"basis": {}} for trial in study.ledger.trials]  # by a clock that stays here
+    state["queue"] = [[dict(each.config), dict(each.suggestion)] for each in study.ledger.queue]
     return json.dumps(state, allow_nan=False)
 
 
@@ -45,7 +45,8 @@ def from_json(kind: type[Study], text: str, **code: Any) -> Study:
         study.seconds = float(state["seconds"])
         for record in state["trials"]:
             study.ledger.write(Trial.from_dict(record))
-        study.ledger.queue += [(config, suggestion) for config, suggestion in state["queue"]]
+        for config, suggestion in state["queue"]:
+            study.ledger.enqueue(config, suggestion)
     except json.JSONDecodeError as error:
         raise StudyError(f"this study cannot be read: {error}") from None
     except (KeyError, TypeError, ValueError) as error:

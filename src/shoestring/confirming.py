@@ -54,7 +54,7 @@ def confirmed(study: Study, budget: Budget, verdict: Verdict, one: Callable[[], 
     for _ in range(TIMES):
         if (config := unconfirmed(study, budget)) is None:
             break
-        study.ledger.queue.insert(0, (config, {"by": "you", "why": CONFIRMS}))
+        study.ledger.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
         one()
     found = study.recommend()
     last = study.log[-1] if len(study.log) else None

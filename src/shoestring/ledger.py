@@ -1,69 +1,201 @@
-"""A study's book: its trials in order of number, their points, what waits to be asked, and since when the open ones run.
+"""A study's book: its trials in order of number, what waits to be asked, and since when the open ones run.
 
-The one place where a study's state lives; everything else is computed from it.
+The one place where a study's state lives; everything else is computed from it. It is a copy of what the storage holds, brought up
+to date by ``refresh``, and everything is written to the storage first.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from .columns import Columns
+from .errors import Behind
 from .history import History
-from .numerics import Array
 from .space import Config, Space
+from .storage.base import Limits, Storage, Stored, Waiting
+from .storage.heartbeat import Heartbeat
+from .storage.memory import MemoryStorage
 from .trial import State, Trial
+
+Clocks = tuple[int, int | None, int | None]  # of a trial: opened, abandoned, closed, by the study's clock
 
 
 class Ledger:
     """Trials are written when they are opened and once more when they are closed."""
 
-    def __init__(self, space: Space) -> None:
-        self.space = space
+    def __init__(self, space: Space, storage: Storage, study: int, lease: float) -> None:
+        self.space, self.storage, self.study = space, storage, study
         self.trials: list[Trial] = []
-        self.queue: list[tuple[Config, Mapping[str, Any]]] = []
-        self._points: list[Array] = []
-        self._clocks: dict[int, float] = {}  # of trials opened by this process
+        self.clocks: list[Clocks] = []
+        self.columns = Columns(space)
+        self.queue: list[Waiting] = []
+        self.clock = 0
+        self.halted: str | None = None
+        self._seconds, self._unsaved = 0.0, 0.0
+        self.heart = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
+        self._here: dict[int, float] = {}  # trials opened by this process that run -> when, by its steady clock
 
     def __len__(self) -> int:
         return len(self.trials)
 
-    def history(self, maximize: bool) -> History:
-        """A view for the optimizer's own use: it shares the records' dicts."""
-        return History(tuple(self.trials), self.space, maximize, tuple(self._points))
+    # -- reading -----------------------------------------------------------------------------------------------------
 
-    def draft(self, config: Config, suggestion: Mapping[str, Any]) -> Trial:
-        """The next trial, not yet written."""
-        fidelity = {name: config[name] for name in self.space.fidelities}
-        return Trial(len(self.trials), config, fidelity=fidelity, suggestion=suggestion, asked_at=time.time())
+    def refresh(self) -> None:
+        """Learn what others have written."""
+        changes = self.storage.since(self.study, self.clock)
+        for each in changes.trials:
+            self._take(each)
+        self.clock, self.queue = changes.clock, list(changes.queue)
+        self.halted, self._seconds = changes.halted, changes.seconds
 
-    def open(self, config: Config, suggestion: Mapping[str, Any]) -> Trial:
-        trial = self.draft(config, suggestion)
-        self.write(trial)
-        self._clocks[trial.number] = time.perf_counter()
+    def _take(self, stored: Stored) -> Trial:
+        trial = stored.trial
+        if trial.number == len(self.trials):
+            self.trials.append(trial)
+            self.clocks.append(stored.clocks)
+        else:
+            self.trials[trial.number], self.clocks[trial.number] = trial, stored.clocks
+        self.columns.put(trial.number, trial)
+        if trial.finished:
+            self._let_go(trial.number)
         return trial
 
-    def write(self, trial: Trial) -> None:
-        """A trial that is new here: just opened, finished elsewhere, or read from a file."""
-        self.trials.append(trial)
-        self._points.append(self.space.encode(trial.config))
+    def _own(self, stored: Stored) -> Trial:
+        """What this process has just written: where nobody else has written since, there is no need to read it again."""
+        if max(filter(None, stored.clocks)) == self.clock + 1:
+            self.clock += 1
+        return self._take(stored)
 
-    def close(self, trial: Trial) -> None:
-        self.trials[trial.number] = trial
-        self._points[trial.number] = self.space.encode(trial.config)  # one that was stopped early has not got where it was asked
-        self._clocks.pop(trial.number, None)
+    def history(self, maximize: bool) -> History:
+        """A view for the optimizer's own use: it shares the records' dicts."""
+        return History(tuple(self.trials), self.space, maximize, self.columns, self.columns.stamp)
 
-    def seconds_open(self, trial: Trial) -> float | None:
-        """How long ago it was asked: by this process's steady clock, or else by the time of day."""
-        if trial.number in self._clocks:
-            return time.perf_counter() - self._clocks[trial.number]
-        return None if trial.asked_at is None else max(0.0, time.time() - trial.asked_at)
+    def known_at(self, clock: int, maximize: bool) -> History:
+        """The trials as they were at a moment of the past."""
+        return History(tuple(self._past(clock)), self.space, maximize)
 
-    def orphans(self) -> list[Trial]:
-        """Open trials that this process did not open: nobody is evaluating them."""
-        return [trial for trial in self.trials if trial.state is State.RUNNING and trial.number not in self._clocks]
+    def _past(self, clock: int) -> Iterable[Trial]:
+        for trial, (opened, abandoned, closed) in zip(self.trials, self.clocks, strict=True):
+            if opened > clock:
+                return
+            if closed is not None and closed <= clock:
+                yield trial
+            elif abandoned is not None and abandoned <= clock:
+                yield trial if trial.state is State.ABANDONED else as_asked(trial, State.ABANDONED)
+            else:
+                yield as_asked(trial, State.RUNNING)
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def draft(self, config: Config, suggestion: Mapping[str, Any], basis: Mapping[str, Any] | None = None) -> Trial:
+        """The next trial, not yet written."""
+        fidelity = {name: config[name] for name in self.space.fidelities}
+        number, now = len(self.trials), time.time()
+        return Trial(number, config, fidelity=fidelity, suggestion=suggestion, asked_at=now, basis=basis or {})
+
+    def open(
+        self,
+        config: Config,
+        suggestion: Mapping[str, Any],
+        *,
+        basis: Mapping[str, Any] | None = None,
+        queued: int | None = None,
+        limits: Limits | None = None,
+        seconds: float | None = None,
+    ) -> Trial:
+        """Raises Behind when somebody else was quicker. ``seconds``: the lease, if it is not the usual one."""
+        trial = self.draft(config, suggestion, basis)
+        lease = None if self.heart is None else self.heart.lease(seconds)
+        expected = suggestion.get("cost")
+        stored = self.storage.write(
+            self.study, trial, lease=lease, limits=limits, queued=queued, at_target=self.at_target(trial), expected=expected
+        )
+        if self.heart is not None and lease is not None and seconds is None:
+            self.heart.hold(trial.number, lease)
+        self.queue = [each for each in self.queue if each.id != queued]
+        self._here[trial.number] = time.perf_counter()
+        return self._own(stored)
+
+    def write(self, trial: Trial) -> Trial:
+        """A trial that was not asked here: finished elsewhere, or read from a file. It gets the next number."""
+        while True:
+            try:
+                numbered = replace(trial, number=len(self.trials))
+                return self._own(self.storage.write(self.study, numbered, at_target=self.at_target(trial)))
+            except Behind:
+                self.refresh()
+
+    def close(self, trial: Trial, again: bool = False) -> Trial:
+        """The trial as it is kept: if another result was there before, that one. ``again``: have its config asked first."""
+        self._let_go(trial.number)
+        kept = self._own(self.storage.close(self.study, trial, at_target=self.at_target(trial), again=again))
+        if again:
+            self.refresh()
+        return kept
+
+    def enqueue(self, config: Config, suggestion: Mapping[str, Any], *, first: bool = False) -> None:
+        self.storage.enqueue(self.study, config, suggestion, first=first)
+        self.refresh()
 
     def give_back(self, trial: Trial, cost: float | None, reports: Sequence[Mapping[str, Any]] = ()) -> None:
         """Abandon an open trial and have its config asked first."""
-        self.close(trial.finish(State.ABANDONED, seconds=self.seconds_open(trial), cost=cost, reports=tuple(reports)))
-        self.queue.insert(0, (trial.config, trial.suggestion))
+        seconds = self.seconds_open(trial)
+        self.close(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=tuple(reports)), again=True)
+
+    def reap(self, price: float | None) -> None:
+        """Abandon the trials of workers that are gone."""
+        if self.heart is not None:
+            self.storage.reap(self.study, price)
+
+    @property
+    def seconds(self) -> float:
+        """Of wall-clock time that the study took so far."""
+        return self._seconds + self._unsaved
+
+    def spend(self, seconds: float) -> None:
+        """Wall-clock time; written down once it is a second."""
+        self._unsaved += seconds
+        if self._unsaved >= 1.0:
+            self.save_seconds()
+
+    def save_seconds(self) -> None:
+        if self._unsaved > 0.0:
+            self.storage.revise(self.study, seconds=self._unsaved)
+        self._seconds, self._unsaved = self._seconds + self._unsaved, 0.0
+
+    # -- what runs ---------------------------------------------------------------------------------------------------
+
+    def at_target(self, trial: Trial) -> bool:
+        return all(trial.config[name] == goal for name, goal in self.space.target.items())
+
+    def _let_go(self, number: int) -> None:
+        self._here.pop(number, None)
+        if self.heart is not None:
+            self.heart.let_go(number)
+
+    def seconds_open(self, trial: Trial) -> float | None:
+        """How long ago it was asked: by this process's steady clock, or else by the time of day."""
+        if trial.number in self._here:
+            return time.perf_counter() - self._here[trial.number]
+        return None if trial.asked_at is None else max(0.0, time.time() - trial.asked_at)
+
+    @property
+    def here(self) -> set[int]:
+        """The trials that run and were opened by this process."""
+        return set(self._here)
+
+    def orphans(self) -> list[Trial]:
+        """Open trials that nobody is evaluating: not opened by this process, and under no lease that could run out."""
+        if self.heart is not None:
+            return []
+        return [trial for trial in self.trials if trial.state is State.RUNNING and trial.number not in self._here]
+
+
+def as_asked(trial: Trial, state: State) -> Trial:
+    """A trial as it was before its result was known."""
+    config = {**trial.config, **trial.suggestion["asked"]} if "asked" in trial.suggestion else trial.config
+    suggestion = {name: value for name, value in trial.suggestion.items() if name not in ("asked", "stopped")}
+    return Trial(trial.number, config, state, fidelity=trial.fidelity, suggestion=suggestion, asked_at=trial.asked_at)

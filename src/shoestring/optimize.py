@@ -12,6 +12,8 @@ from .space import Space
 from .study import Study
 from .wording import plural
 
+RUNNING = ("callbacks", "raise_errors", "progress", "confirm", "workers", "executor", "timeout", "retries", "threads")
+
 
 def minimize(objective: Objective, space: Space, budget: str | int | Budget, **options: Any) -> Result:
     """Find the config with the lowest value: ``st.minimize(train, space, budget="10m", seed=0)``.
@@ -30,7 +32,7 @@ def maximize(objective: Objective, space: Space, budget: str | int | Budget, **o
 def _optimize(
     direction: Literal["minimize", "maximize"], objective: Objective, space: Space, budget: Any, options: dict[str, Any]
 ) -> Result:
-    running = {name: options.pop(name) for name in ("callbacks", "raise_errors", "progress", "confirm") if name in options}
+    running = {name: options.pop(name) for name in RUNNING if name in options}
     if "direction" in options:
         raise MethodError(f"st.{direction} has its direction in its name; leave direction= out")
     read_budget(budget)

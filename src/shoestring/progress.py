@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
+from .trial import State
 from .wording import amount, plural, rounded
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ def line(study: Study, budget: Budget) -> str:
     if budget.seconds is not None:
         limits.append(f"{amount(study.seconds, 's')} of {amount(budget.seconds, 's')}")
     trials = plural(history.counted, "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
+    running = len(history.having(State.RUNNING))
+    if running > 1:
+        trials += f", {running} running"
     best = history.best
     gain = history[-1].suggestion.get("gain") if len(history) else None
     parts = [*limits, trials, f"best {rounded(best.value)}" if best else "no result yet"]

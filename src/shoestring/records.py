@@ -27,22 +27,32 @@ class Records:
         self, space: Space, direction: Literal["minimize", "maximize"], unit: str, per_hour: float | None
     ) -> None:
         self.space, self.direction, self.unit, self.per_hour = space, direction, unit, per_hour
-        self.ledger = Ledger(space)
+        self.ledger: Ledger
         self._lock = threading.RLock()
 
     @property
     def history(self) -> History:
         """The trials so far: a copy, which is yours to change."""
+        self.refresh()
         return History(tuple(trial.detached() for trial in self.ledger.trials), self.space, self.direction == "maximize")
 
     @property
     def best(self) -> Trial | None:
+        """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
+        if self.ledger.heart is not None and not len(self.ledger):  # no need to read all the others
+            return self.ledger.storage.best(self.ledger.study, self.direction == "maximize")
+        self.refresh()
         found = self.log.best
         return None if found is None else found.detached()
 
+    def refresh(self) -> None:
+        """Learn what other processes have written."""
+        with self._lock:
+            self.ledger.refresh()
+
     @property
     def log(self) -> History:
-        """The trials so far, shared with the study: to look at, not to change."""
+        """The trials that this process knows of, shared with the study: to look at, not to change."""
         return self.ledger.history(self.direction == "maximize")
 
     def tell(
@@ -73,7 +83,7 @@ class Records:
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Have a config asked next (after those enqueued before it)."""
         with self._lock:
-            self.ledger.queue.append((self.space.check(config), {"by": "you", "why": "enqueued"}))
+            self.ledger.enqueue(self.space.check(config), {"by": "you", "why": "enqueued"})
 
     def add(self, config: Mapping[str, Any], value: float | None = None, **results: Any) -> Trial:
         """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; ``folds=``, ``gradient=``, ``error=`` as for tell."""
@@ -82,8 +92,7 @@ class Records:
             told = replace(value if isinstance(value, Outcome) else Outcome(value), **results)
             draft = self.ledger.draft(self.space.check(config), {"by": "you", "why": "added"})
             finished = conclude(draft, told, error, None, censored=censored, space=self.space)
-            self.ledger.write(finished)
-            return finished.detached()
+            return self.ledger.write(finished).detached()
 
     @property
     def price_of_a_second(self) -> float:
@@ -91,6 +100,7 @@ class Records:
         return 1.0 if self.per_hour is None else self.per_hour / 3600.0
 
     def _find(self, trial: Trial | int) -> Trial:
+        self.ledger.refresh()
         number = trial.number if isinstance(trial, Trial) else plain(trial)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.ledger):
             raise TrialError(f"there is no trial {number!r} in this study; it has {len(self.ledger)}")
@@ -110,20 +120,18 @@ class Records:
         stopped: Mapping[str, str] | None = None,
     ) -> Trial:
         finished = conclude(trial, told, error, seconds, reports, censored, self.price_of_a_second, self.space, stopped)
-        if trial.state in (State.DONE, State.FAILED):
-            same = (trial.state, trial.value, trial.error) == (finished.state, finished.value, finished.error)
-            if same and (told.cost is None or trial.cost == finished.cost):
-                return trial
-            raise TrialError(f"trial {trial.number} is already {trial.state} with value {trial.value}; it cannot be changed")
-        self.ledger.close(finished)  # an abandoned trial's late result is a result
-        return finished
+        kept = trial if trial.state in (State.DONE, State.FAILED) else self.ledger.close(finished)  # a late result is a result
+        same = (kept.state, kept.value, kept.error) == (finished.state, finished.value, finished.error)
+        if same and (told.cost is None or kept.cost == finished.cost):
+            return kept
+        raise TrialError(f"trial {trial.number} is already {kept.state} with value {kept.value}; it cannot be changed")
 
     def record(self, trial: Trial, seen: Evaluation) -> Trial:
         """Record an evaluation; a result that cannot be read is a failed trial."""
         with self._lock:
             opened = self.ledger.trials[trial.number]
             try:
-                return self._close(opened, seen.outcome, seen.error, seen.seconds, seen.reports, stopped=seen.stopped)
+                return self._close(opened, seen.outcome, seen.error, seen.seconds, seen.reports, seen.censored, seen.stopped)
             except OutcomeError as error:
                 cost = seen.outcome.cost if is_cost(seen.outcome.cost) else None
                 return self._close(opened, Outcome(None, cost), str(error), seen.seconds, seen.reports)
@@ -140,6 +148,9 @@ class Records:
             return True
 
     def _set_direction(self, direction: Literal["minimize", "maximize"]) -> None:
-        if direction != self.direction and any(trial.state is State.DONE for trial in self.ledger.trials):
+        if direction == self.direction:
+            return
+        self.refresh()
+        if any(trial.state is State.DONE for trial in self.ledger.trials):
             raise MethodError(f"this study was begun to {self.direction}; its results cannot be read the other way up")
         self.direction = direction

@@ -9,34 +9,31 @@ from __future__ import annotations
 import logging
 import math
 import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from . import archive
+from .asking import Asking, positive, whole_number
 from .budget import Budget, read_budget
 from .checkpoints import Checkpoints
 from .encoding import Encoding
 from .errors import BudgetError, MethodError, SpaceError
 from .evaluate import Objective
-from .history import History, observe
+from .execution.hire import hire, whole
+from .history import History
+from .keeping import LEASE, SETTINGS, begun, find_storage, known_space, load, texts
 from .loop import Callback, run
-from .parameters import plain
-from .records import Records
+from .replay import Replay, replay
 from .result import Recommendation, Result
-from .search.batch import suggest_many
 from .search.choose import choose_cost_model, choose_method
-from .search.fitting import keep_to_budget
 from .search.front import Front, pareto_front
-from .search.giving_up import Prospect, prospect
-from .search.method import Situation
 from .search.recommend import recommend
 from .space import Space
-from .surrogate.auto_subset import learnt_from, with_subset
-from .surrogate.belief import Spending
+from .storage import Limits, Storage, StudyRecord
+from .surrogate.auto_subset import with_subset
 from .surrogate.cost.base import CostModel
 from .surrogate.gp import GP
 from .surrogate.sparse import Model
@@ -50,7 +47,7 @@ log = logging.getLogger("shoestring")
 INITIAL = 8  # trials of the space-filling start: after a handful the model is a better guide than chance
 
 
-class Study(Records):
+class Study(Asking):
     """``Study(space, method="auto", stop="auto", seed=0)``; then ``ask`` and ``tell``, or ``minimize`` / ``maximize``.
 
     method     "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...)
@@ -61,6 +58,9 @@ class Study(Records):
     subset     which trials it learns from once they are many: "auto", None (all), st.KMeansSubset(), st.SeedSubset(), ...
     cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
+    storage    where it is kept: "sqlite:///tune.db" or "tune.db", "postgresql://...", or None: in memory. A study of that name
+               that is there already goes on, also in several processes at once; ``extend=True`` widens its space to this one
+    lease      seconds after which the trials of a worker that is gone are asked again; with a storage only
     initial    trials of the space-filling start
     checkpoints  the folder of ``trial.checkpoint_dir``, one of its own for each study; a temporary one by default
     unit       of the trials' costs; per_hour  what an hour costs in it, for trials that say nothing of their cost
@@ -73,7 +73,10 @@ class Study(Records):
         stop: Rule | Literal["auto"] | None = "auto",
         seed: int | None = 0,
         *,
+        storage: str | os.PathLike[str] | Storage | None = None,
         name: str = "study",
+        extend: bool = False,
+        lease: float = LEASE,
         unit: str = "s",
         model: Model | None = None,
         subset: Subset | Literal["auto"] | None = "auto",
@@ -94,13 +97,16 @@ class Study(Records):
             raise MethodError(f"seed must be a whole number >= 0 or None, not {seed!r}")
         if whole_number(initial, "initial") < 1:
             raise MethodError(f"initial must be 1 or more, not {initial!r}")
+        self.code = texts({"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset})
+        self.storage = find_storage(storage)
+        found = self.storage.find(name)
+        space = known_space(found, space, extend)
         super().__init__(space, direction, unit, per_hour)
         self.name = name
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self.method = choose_method(method)
         self.model = with_subset(model or GP(), subset)
         self.initial = int(initial)
-        self.seconds = 0.0  # spent inside minimize
         self.optimizer_seconds = 0.0  # spent on suggestions
         self.cost_model = choose_cost_model(cost_model)
         self.rule: Rule | None = choose_rule(stop, self.method, self.cost_model)
@@ -111,12 +117,29 @@ class Study(Records):
             self.per_hour = self.budget.per_hour
         if self.per_hour is not None and not (isinstance(self.per_hour, int | float) and 0 < self.per_hour < math.inf):
             raise BudgetError(f"per_hour must be a positive number, not {self.per_hour!r}")
-        self.halted: str | None = None
+        self.limits: Limits | None = None  # what the storage keeps all workers of a running study to
         self.partial = False  # whether it was said that the model learns from a part of the trials
         self.minded = False  # whether it was said that seconds are counted in another unit
         self.checked: Verdict | None = None  # what the rule said last
         self.checkpoints = Checkpoints(space, checkpoints)
         self._encoding = Encoding(space)
+        if found is not None:
+            self._take_over(found)
+        self.ledger = begun(self, self.storage, name, positive(lease, "lease"), extend)
+
+    def _take_over(self, found: StudyRecord) -> None:
+        """The settings of the study that is there go before those given: its next suggestion must not depend on who asks."""
+        given = {name: getattr(self, name) for name in SETTINGS}
+        for name in ("seed", "initial", "unit", "per_hour"):
+            setattr(self, name, found.settings[name])
+        if found.trials:
+            self.direction = found.settings["direction"]  # ``minimize`` or ``maximize`` says so if this is the wrong one
+        if self.budget is None and found.settings.get("budget"):
+            self.budget = Budget(**found.settings["budget"])
+        changed = [name for name in ("seed", "initial", "unit") if given[name] != getattr(self, name)]
+        if changed:
+            own = ", ".join(f"{name}={getattr(self, name)}" for name in changed)
+            log.info("study %r goes on with its own %s", found.name, own)
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
@@ -131,7 +154,7 @@ class Study(Records):
         """
         with self._lock:
             history = self.log if history is None else history
-            found = recommend(self._situation(history), tried)
+            found = recommend(self.situation_of(history), tried)
             if found is None:
                 return None
             if found.row is None:
@@ -142,47 +165,9 @@ class Study(Records):
     def pareto_front(self) -> Front:
         """The EI-cost front at the present step, where each method would land on it, and the alpha of each landing."""
         with self._lock:
-            return pareto_front(self._situation(self.log))
+            return pareto_front(self.situation)
 
-    # -- ask and tell ------------------------------------------------------------------------------------------------
-
-    def ask(self) -> Trial:
-        """The next trial to evaluate: an enqueued config first, else what the method suggests.
-
-        Raises SpaceExhausted when every config of a finite space has been tried.
-        """
-        with self._lock:
-            if self.ledger.queue:
-                config, suggestion = self.ledger.queue.pop(0)
-            else:
-                began = time.perf_counter()
-                situation = self._situation(self.log)
-                suggested = keep_to_budget(self.method.suggest(situation), situation)
-                self.optimizer_seconds += time.perf_counter() - began
-                self._mind_the_part(situation)
-                config, suggestion = suggested.config, suggested.to_dict()
-            return self.ledger.open(config, suggestion).detached()
-
-    def _mind_the_part(self, situation: Situation) -> None:
-        """Say so once when the model begins to learn from a part of the trials."""
-        part = None if self.partial else learnt_from(self.model, situation.seen.finished, len(self.space))
-        if part is not None and situation.known is not None:
-            self.partial = True
-            log.info("the model learns from %d of %d trials from now on (%s)", part, situation.seen.finished, self.model.subset)
-
-    def ask_many(self, count: int) -> list[Trial]:
-        """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
-
-        As many calls of ``ask``, except that a method that can values the batch as a whole (``KG``).
-        """
-        if whole_number(count, "count") < 1:
-            raise MethodError(f"count must be 1 or more, not {count!r}")
-        with self._lock:
-            trials = [self.ask() for _ in range(min(count, len(self.ledger.queue)))]
-            began = time.perf_counter()
-            suggested = suggest_many(self.method, self._situation(self.log), count - len(trials))
-            self.optimizer_seconds += time.perf_counter() - began
-            return trials + [self.ledger.open(each.config, each.to_dict()).detached() for each in suggested]
+    # -- while it runs -----------------------------------------------------------------------------------------------
 
     def checkpoint_dir(self, trial: Trial | int) -> Path:
         """A folder for the files of a trial's configuration, made on first use: the same at every fidelity."""
@@ -193,6 +178,32 @@ class Study(Records):
         """End the running ``minimize`` after the present trial; for callbacks and other threads."""
         self.halted = reason
 
+    @property
+    def halted(self) -> str | None:
+        """Why somebody asked for an end, or None; all processes that work on the study see it."""
+        return self.ledger.halted
+
+    @halted.setter
+    def halted(self, reason: str | None) -> None:
+        if reason != self.ledger.halted:
+            self.storage.revise(self.ledger.study, halted=reason)
+            self.ledger.halted = reason
+
+    @property
+    def seconds(self) -> float:
+        """Of wall-clock time, spent inside ``minimize``."""
+        return self.ledger.seconds
+
+    @seconds.setter
+    def seconds(self, total: float) -> None:
+        self.ledger.spend(total - self.ledger.seconds)
+
+    def replay(self) -> Replay:
+        """Compute every suggestion again from what is stored, and tell the first that differs."""
+        with self._lock:
+            self.ledger.refresh()
+            return replay(self)
+
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def minimize(
@@ -200,6 +211,11 @@ class Study(Records):
         objective: Objective,
         budget: str | int | Budget,
         *,
+        workers: int | None = None,
+        executor: Any = None,
+        timeout: float | str | None = None,
+        retries: int = 0,
+        threads: bool = False,
         callbacks: Iterable[Callback] = (),
         raise_errors: bool = False,
         progress: bool | None = None,
@@ -210,56 +226,52 @@ class Study(Records):
         A failed evaluation is recorded and charged, and the study goes on (``raise_errors=True`` raises instead). Ctrl-C
         returns what was learnt; the same call again goes on from there. ``confirm=True`` keeps enough of the budget to
         evaluate at the end what is then recommended, at the target fidelity, unless it was evaluated already.
+
+        workers    trials at once, each in a process; 1 is this process, one after the other. ``threads=True``: in threads of it
+        executor   have them evaluated by an Executor: st.DaskExecutor(...), st.RayExecutor(), those of concurrent.futures, ...;
+                   ``workers`` at once, by default as many as it says that it can run
+        timeout    of a trial, "10m" or seconds: then it is killed and has failed, with a cost that is a lower bound
+        retries    how often a trial that failed by an exception or a crash is tried again, as another trial
         """
+        crew = hire(
+            objective, self.space,
+            workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
+        )
         self._set_direction("minimize")
-        return run(self, objective, read_budget(budget), callbacks, raise_errors, progress, confirm)
+        return run(self, read_budget(budget), crew, callbacks, progress, confirm, whole(retries, "retries", 0))
 
     def maximize(
         self,
         objective: Objective,
         budget: str | int | Budget,
         *,
+        workers: int | None = None,
+        executor: Any = None,
+        timeout: float | str | None = None,
+        retries: int = 0,
+        threads: bool = False,
         callbacks: Iterable[Callback] = (),
         raise_errors: bool = False,
         progress: bool | None = None,
         confirm: bool = False,
     ) -> Result:
         """As ``minimize``, the other way up."""
-        self._set_direction("maximize")
-        return run(self, objective, read_budget(budget), callbacks, raise_errors, progress, confirm)
-
-    # -- pieces ------------------------------------------------------------------------------------------------------
-
-    @property
-    def situation(self) -> Situation:
-        """All that a method may look at, at this moment."""
-        return self._situation(self.log)
-
-    def _situation(self, history: History) -> Situation:
-        index = history.counted  # an interrupted trial shifts nothing
-        return Situation(
-            self.space, self._encoding, observe(history), history, index, self.seed, self.model, self.initial, history.known,
-            self.cost_model, self._spending(history), self.unit,
+        crew = hire(
+            objective, self.space,
+            workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
         )
+        self._set_direction("maximize")
+        return run(self, read_budget(budget), crew, callbacks, progress, confirm, whole(retries, "retries", 0))
 
-    def _spending(self, history: History) -> Spending | None:
-        if self.budget is None:
-            return None
-        start = history[: self.initial]
-        if self.budget.cost is not None:
-            return Spending(self.budget.cost, history.spent, sum(trial.cost or 0.0 for trial in start))
-        if self.budget.trials is not None:
-            return Spending(self.budget.trials, history.counted, min(self.initial, history.counted), in_cost=False)
-        assert self.budget.seconds is not None
-        return Spending(self.budget.seconds, self.seconds, sum(trial.seconds or 0.0 for trial in start), in_cost=False)
+    # -- kept, and found again ---------------------------------------------------------------------------------------
 
-    def prospect(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> Prospect | None:
-        """Whether a running trial with such reports may still become the answer; None where no model can tell."""
-        with self._lock:
-            began = time.perf_counter()
-            found = prospect(self._situation(self.log), self._find(trial), reports)
-            self.optimizer_seconds += time.perf_counter() - began
-            return found
+    @classmethod
+    def load(cls, storage: str | os.PathLike[str] | Storage, name: str | None = None, **code: Any) -> Study:
+        """A study that is in a storage; the name may be left out where there is only one.
+
+        ``code`` is method, stop, model, cost_model and subset; left out, they are as the study was made with.
+        """
+        return load(cls, storage, name, code)
 
     # -- to text and back --------------------------------------------------------------------------------------------
 
@@ -282,10 +294,3 @@ class Study(Records):
         """A study as ``to_json`` left it; its next suggestion is the one the original would have made."""
         code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "checkpoints": checkpoints}
         return archive.from_json(cls, text, **code, subset=subset)
-
-
-def whole_number(value: Any, what: str) -> int:
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise MethodError(f"{what} must be a whole number, not {value!r}")
-    return value

@@ -68,6 +68,7 @@ class Trial:
     suggestion: Mapping[str, Any] = field(default_factory=dict)
     censored: bool = False  # the cost is a lower bound: the evaluation was cut off
     asked_at: float | None = field(default=None, compare=False)  # seconds since 1970
+    basis: Mapping[str, Any] = field(default_factory=dict, compare=False)  # what the suggestion was made from: see ``replay``
 
     @property
     def finished(self) -> bool:
@@ -79,10 +80,9 @@ class Trial:
 
     def detached(self) -> Trial:
         """A copy that shares nothing: what is done to its dicts does not reach the study."""
-        config, gradient, fidelity, reports, suggestion = copy.deepcopy(
-            (self.config, self.gradient, self.fidelity, self.reports, self.suggestion)
-        )
-        return replace(self, config=config, gradient=gradient, fidelity=fidelity, reports=reports, suggestion=suggestion)
+        names = ("config", "gradient", "fidelity", "reports", "suggestion", "basis")
+        copied = copy.deepcopy([getattr(self, name) for name in names])
+        return replace(self, **dict(zip(names, copied, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready; ``from_dict`` is its inverse. A fold that is not finite is written as null."""

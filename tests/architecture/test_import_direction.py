@@ -8,14 +8,17 @@ import shoestring
 ROOT = Path(shoestring.__file__).parent
 LAYERS = [
     ["numerics", "errors", "wording"],
-    ["parameters", "choice", "space", "trial", "traces", "outcome", "budget"],
-    ["history", "outputs", "encoding"],
+    ["parameters", "choice", "space", "trial", "traces", "outcome", "budget", "columns", "storage"],
+    ["history", "observations", "outputs", "encoding"],
     ["surrogate"],
     ["acquisition"],
     ["search"],
     ["termination"],
-    ["ledger", "archive", "checkpoints", "evaluate", "progress", "result", "confirming", "loop", "plot"],
-    ["records", "study"],
+    [
+        "ledger", "spelling", "keeping", "archive", "replay", "checkpoints", "evaluate", "progress", "result", "confirming",
+        "program", "execution", "loop", "plot",
+    ],  # fmt: skip
+    ["records", "asking", "study"],
     ["optimize", "integrations"],
     ["cli", "__main__", "__init__"],
 ]

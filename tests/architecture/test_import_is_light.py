@@ -3,7 +3,7 @@ import sys
 
 HEAVY = (
     "sklearn", "matplotlib", "optuna", "torch", "sqlalchemy", "dask", "distributed", "ray", "xgboost", "psycopg", "emcee",
-    "scipy.stats", "scipy.optimize",
+    "cloudpickle", "scipy.stats", "scipy.optimize",
 )  # fmt: skip
 
 
