@@ -145,19 +145,35 @@ def test_a_killed_worker_leaves_its_trial_to_others(where):
         import sys, os, signal
         import shoestring as st
         space = st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"))
-        study = st.Study(space, seed=3, stop=None, name="bowl", storage=sys.argv[1], lease=1.0)
+        study = st.Study(space, seed=3, stop=None, name="bowl", storage=sys.argv[1])
         study.minimize(lambda c: os.kill(os.getpid(), signal.SIGKILL), 5)
     """
     assert in_another_process(code, where).returncode == -9
-    going_on = study(where, lease=1.0)
+    going_on = study(where)
     lost = going_on.history[0]
     assert lost.state is st.State.RUNNING
-    time.sleep(1.1)
-    going_on.minimize(bowl, 5)
+    going_on.minimize(bowl, 5)  # at once: it can be seen that the worker is dead
     found = going_on.history
     assert found[0].state is st.State.ABANDONED
     assert lost.config in [trial.config for trial in found.having(st.State.DONE)]
     assert len(found.having(st.State.DONE)) == 5
+
+
+def test_what_a_killed_worker_had_reported_is_kept(where):
+    code = """
+        import sys, os, signal
+        import shoestring as st
+        def train(config, trial):
+            trial.report(0.5, s=0.25)
+            os.kill(os.getpid(), signal.SIGKILL)
+        space = st.Space(x=st.Float(0, 1), s=st.Fidelity(0.0, 1.0))
+        st.Study(space, method=st.EI(), stop=None, name="curve", storage=sys.argv[1]).minimize(train, 5)
+    """
+    assert in_another_process(code, where).returncode == -9
+    going_on = st.Study.load(where)
+    going_on.minimize(lambda config: config["x"], 3)
+    assert going_on.history[0].state is st.State.ABANDONED
+    assert [report["value"] for report in going_on.history[0].reports] == [0.5]
 
 
 # -- another space ----------------------------------------------------------------------------------------------------

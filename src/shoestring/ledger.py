@@ -18,6 +18,7 @@ from .space import Config, Space
 from .storage.base import Limits, Storage, Stored, Waiting
 from .storage.heartbeat import Heartbeat
 from .storage.memory import MemoryStorage
+from .storage.workers import surely_dead
 from .trial import State, Trial
 
 Clocks = tuple[int, int | None, int | None]  # of a trial: opened, abandoned, closed, by the study's clock
@@ -36,6 +37,7 @@ class Ledger:
         self.halted: str | None = None
         self._seconds, self._unsaved = 0.0, 0.0
         self.heart = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
+        self._reported: dict[int, float] = {}  # when a trial's reports were kept last
         self._here: dict[int, float] = {}  # trials opened by this process that run -> when, by its steady clock
 
     def __len__(self) -> int:
@@ -142,8 +144,15 @@ class Ledger:
 
     def give_back(self, trial: Trial, cost: float | None, reports: Sequence[Mapping[str, Any]] = ()) -> None:
         """Abandon an open trial and have its config asked first."""
-        seconds = self.seconds_open(trial)
-        self.close(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=tuple(reports)), again=True)
+        seconds, kept = self.seconds_open(trial), tuple(reports) or trial.reports
+        self.close(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=kept), again=True)
+
+    def report(self, number: int, reports: Sequence[Mapping[str, Any]]) -> None:
+        """Keep what a trial of this process says along the way, should it be lost; once a second at most."""
+        token = None if self.heart is None else self.heart.token(number)
+        if token is not None and time.perf_counter() - self._reported.get(number, -1.0) >= 1.0:
+            self._reported[number] = time.perf_counter()
+            self.storage.report(self.study, number, token, reports)
 
     def reap(self, price: float | None) -> None:
         """Abandon the trials of workers that are gone."""
@@ -173,6 +182,7 @@ class Ledger:
 
     def _let_go(self, number: int) -> None:
         self._here.pop(number, None)
+        self._reported.pop(number, None)
         if self.heart is not None:
             self.heart.let_go(number)
 
@@ -188,10 +198,12 @@ class Ledger:
         return set(self._here)
 
     def orphans(self) -> list[Trial]:
-        """Open trials that nobody is evaluating: not opened by this process, and under no lease that could run out."""
-        if self.heart is not None:
-            return []
-        return [trial for trial in self.trials if trial.state is State.RUNNING and trial.number not in self._here]
+        """Open trials that nobody is evaluating: of a worker that has died here, or under no lease and not of this process."""
+        running = [trial for trial in self.trials if trial.state is State.RUNNING and trial.number not in self._here]
+        if self.heart is None:
+            return running
+        holders = self.storage.holders(self.study)
+        return [trial for trial in running if surely_dead(holders.get(trial.number, ""))]
 
 
 def as_asked(trial: Trial, state: State) -> Trial:

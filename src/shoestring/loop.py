@@ -219,4 +219,8 @@ def live(study: Study, trial: Trial, budget: Budget, clock: Clock) -> LiveTrial:
         found = study.prospect(trial.number, reports)
         return found.reason if found is not None and found.hopeless else None
 
-    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, left, folder, hopeless, now=clock.now)
+    def told(report: Mapping[str, Any]) -> None:
+        study.ledger.report(trial.number, found.reports)
+
+    found = LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, left, folder, hopeless, told, clock.now)
+    return found

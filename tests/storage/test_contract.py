@@ -308,6 +308,18 @@ def test_without_one_at_the_target_any_may_be_the_best(storage, study):
 # -- leases --------------------------------------------------------------------------------------------------------------
 
 
+def test_it_is_known_whose_the_running_trials_are(place):
+    storage = place.open()
+    study = storage.begin("study", {})[0].id
+    mine = lease(10.0)
+    storage.write(study, running(0), lease=mine)
+    storage.write(study, running(1))
+    storage.write(study, running(2), lease=lease(10.0))
+    assert storage.holders(study) == {0: mine.worker, 2: mine.worker}
+    storage.close(study, done(0))
+    assert storage.holders(study) == {2: mine.worker}
+
+
 def test_a_lease_that_is_renewed_lasts(place, monkeypatch):
     place.use_fake_clock(monkeypatch)
     storage = place.open()

@@ -108,7 +108,7 @@ def test_a_queued_trial_is_taken_once_when_the_answer_is_lost(weather):
     assert storage.find("study").waiting == 0
 
 
-def test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try(weather, database):
+def test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try(weather, database, monkeypatch):
     """The answer of enqueue is lost, and before it is tried again the config runs already."""
     storage, study, other = weather.storage, weather.study, database.open()
 
@@ -116,8 +116,11 @@ def test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try(
         (entry,) = other.since(study, 0).queue
         other.write(study, running(0), lease=lease(), queued=entry.id)
 
-    weather.after, weather.meanwhile = 1, take
+    somebody = threading.Thread(target=take)
+    weather.after, weather.meanwhile = 1, somebody.start
+    monkeypatch.setattr(engine, "FIRST_PAUSE", 0.5)
     storage.enqueue(study, {"x": 1}, {})
+    somebody.join()
     assert storage.since(study, 0).queue == []
     assert storage.find("study").trials == 1
 
@@ -145,6 +148,17 @@ def test_a_file_that_stays_locked_is_an_error_that_names_it(sqlite_place, monkey
     other.execute("ROLLBACK")
     other.close()
     storage.enqueue(study, {"x": 1}, {})
+
+
+def test_a_file_that_is_moved_away_is_missed(sqlite_place, tmp_path):
+    storage = sqlite_place.open()
+    study = storage.begin("study", {})[0].id
+    sqlite_place.path.rename(tmp_path / "elsewhere.db")
+    with pytest.raises(StorageError, match=r"tune\.db: it was deleted or moved"):
+        storage.enqueue(study, {"x": 1}, {})
+    (tmp_path / "elsewhere.db").rename(sqlite_place.path)
+    storage.enqueue(study, {"x": 1}, {})
+    assert len(storage.since(study, 0).queue) == 1
 
 
 END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"

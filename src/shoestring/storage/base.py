@@ -189,6 +189,10 @@ class Storage(Protocol):
         """Prolong the leases (number -> token) and name those that are lost: abandoned, closed, or somebody else's."""
         ...
 
+    def holders(self, study: int) -> dict[int, str]:
+        """The trials that run under a lease, and whose they are."""
+        ...
+
     def reap(self, study: int, price: float | None) -> list[Trial]:
         """Abandon the trials whose lease has run out, have their configs asked first, by number, and return them as they are now.
 

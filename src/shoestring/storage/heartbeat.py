@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import threading
 import time
 import uuid
 
 from ..errors import StorageError
 from .base import Lease, Storage
+from .workers import own_name
 
 log = logging.getLogger("shoestring")
 
@@ -34,7 +34,7 @@ class Heartbeat:
 
     def lease(self, seconds: float | None = None) -> Lease:
         """A new one, for a trial that is about to be opened."""
-        return Lease(f"{socket.gethostname()}:{os.getpid()}", uuid.uuid4().hex, self.seconds if seconds is None else seconds)
+        return Lease(own_name(), uuid.uuid4().hex, self.seconds if seconds is None else seconds)
 
     def hold(self, number: int, lease: Lease) -> None:
         with self._lock:
@@ -71,4 +71,4 @@ class Heartbeat:
                 for number in lost:
                     if self._held.pop(number, None) is not None:
                         self.lost.add(number)
-                        log.warning("trial %d was given to another worker, as nothing was heard of this one; its result is kept", number)
+                        log.warning("trial %d was given to another worker; what this one makes of it is kept as well", number)

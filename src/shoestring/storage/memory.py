@@ -35,6 +35,7 @@ class _Row:
     expected: float | None
     clocks: tuple[int, int | None, int | None]  # opened, abandoned, closed
     token: str | None
+    worker: str | None
     leased_until: float | None
     asked: float
 
@@ -138,6 +139,7 @@ class MemoryStorage:
         token = None if lease is None else lease.token
         with self._lock:
             book = self._book(study)
+            worker = None if lease is None else lease.worker or None
             if trial.number != len(book.rows):
                 if token is not None and 0 <= trial.number < len(book.rows) and book.rows[trial.number].token == token:
                     return self._read(book, [trial.number])[0]
@@ -148,7 +150,7 @@ class MemoryStorage:
             now, until = self._now(), None if lease is None else self._now() + lease.seconds
             clocks = life.opened(trial, book.clock + 1).clocks
             book.queue = [item for item in book.queue if item[0] != queued]
-            book.rows.append(_Row(text, trial.state, trial.value, part, at_target, expected, clocks, token, until, now))
+            book.rows.append(_Row(text, trial.state, trial.value, part, at_target, expected, clocks, token, worker, until, now))
             book.totals += part
             return self._changed(book, [trial.number])[0]
 
@@ -211,6 +213,12 @@ class MemoryStorage:
             for number in kept:
                 self._books[study].rows[number].leased_until = self._now() + seconds
             return set(held) - kept
+
+    def holders(self, study: int) -> dict[int, str]:
+        with self._lock:
+            book = self._book(study)
+            workers = {number: book.rows[number].worker for number in sorted(book.running)}
+            return {number: worker for number, worker in workers.items() if worker is not None}
 
     def reap(self, study: int, price: float | None) -> list[Trial]:
         price = amount(price, "the price of a second")

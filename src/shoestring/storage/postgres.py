@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any, ClassVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StorageError
@@ -114,17 +114,16 @@ class PostgresServer:
     # -- failures ----------------------------------------------------------------------------------------------------
 
     def passes(self, error: DBAPIError) -> bool:
-        code = _code(error)
-        if code is None and not error.connection_invalidated:  # no connection came about
+        if _unconnected(error):
             return not any(words in str(error.orig) for words, _ in REFUSED)
-        return error.connection_invalidated or _of(PASSES, code) is not None
+        return error.connection_invalidated or _of(PASSES, error) is not None
 
     def explain(self, error: DBAPIError) -> StorageError:
         said = str(error.orig).strip()
-        code = _code(error)
-        unreachable = "the server cannot be reached; check that it runs and that host and port are right"
-        refused = next((mending for words, mending in REFUSED if words in said), unreachable)
-        mending = (refused if code is None else _of(PASSES, code) or _of(MENDING, code)) or "the database refused"
+        mending = _of(PASSES, error) or _of(MENDING, error) or "the database refused"
+        if _unconnected(error) or error.connection_invalidated:
+            unreachable = "the server cannot be reached; check that it runs and that host and port are right"
+            mending = next((mending for words, mending in REFUSED if words in said), unreachable)
         return StorageError(f"{self.url}: {mending} ({self._without_secrets(said)})")
 
     def _without_secrets(self, text: str) -> str:
@@ -161,10 +160,14 @@ def _give_up_turn(connection: Connection, study: int) -> None:
         connection.invalidate()  # with the connection, the lock is gone
 
 
-def _code(error: DBAPIError) -> str | None:
-    code = getattr(error.orig, "sqlstate", None)
-    return code if isinstance(code, str) else None
+def _unconnected(error: DBAPIError) -> bool:
+    """Whether no connection came about."""
+    return isinstance(error, OperationalError) and _code(error) == "" and not error.connection_invalidated
 
 
-def _of(table: Mapping[str, str], code: str | None) -> str | None:
-    return None if code is None else table.get(code, table.get(code[:2]))
+def _code(error: DBAPIError) -> str:
+    return getattr(error.orig, "sqlstate", None) or ""
+
+
+def _of(table: Mapping[str, str], error: DBAPIError) -> str | None:
+    return table.get(_code(error), table.get(_code(error)[:2]))

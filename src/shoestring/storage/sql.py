@@ -169,6 +169,12 @@ class SQLStorage(SQLStudies):
 
         return self._database.write(work)
 
+    def holders(self, study: int) -> dict[int, str]:
+        def work(connection: Connection) -> dict[int, str]:
+            return {row.number: row.worker for row in connection.execute(statements.HELD, {"study_": study})}
+
+        return self._database.read(work)
+
     def reap(self, study: int, price: float | None) -> list[Trial]:
         price = amount(price, "the price of a second")
         if self._database.read(lambda connection: connection.execute(statements.ANY_LATE, {"study_": study}).first()) is None:

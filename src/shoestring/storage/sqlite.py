@@ -26,14 +26,14 @@ BUSY = 60.0  # seconds to wait for a lock
 PAUSE = 0.001  # seconds between two looks at it: SQLite's own grow to 100 ms, and whoever has waited longest looks least often
 
 PASSES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
-NEWLY_MADE = "it could not be opened; check that its folder is there and that you may write to both"
+CANNOT_OPEN = "it could not be opened; check that its folder is there and that you may write to both"
 MENDING = {
     sqlite3.SQLITE_BUSY: f"another program has kept it locked for {BUSY:g} s; end that program, or wait for it",
     sqlite3.SQLITE_LOCKED: f"another program has kept it locked for {BUSY:g} s; end that program, or wait for it",
     sqlite3.SQLITE_READONLY: "it cannot be written to; make it, its folder and its -wal and -shm files writable (chmod u+w)",
-    sqlite3.SQLITE_CANTOPEN: NEWLY_MADE,
-    sqlite3.SQLITE_PERM: NEWLY_MADE,
-    sqlite3.SQLITE_AUTH: NEWLY_MADE,
+    sqlite3.SQLITE_CANTOPEN: CANNOT_OPEN,
+    sqlite3.SQLITE_PERM: CANNOT_OPEN,
+    sqlite3.SQLITE_AUTH: CANNOT_OPEN,
     sqlite3.SQLITE_FULL: "its disk is full; nothing that was stored is lost: make room and go on",
     sqlite3.SQLITE_IOERR: "its disk cannot be written or read, perhaps because it is full; nothing that was stored is lost: "
     "see to the disk and go on",
@@ -141,6 +141,9 @@ def _begun(connection: Connection) -> None:
     if not connection.get_execution_options().get("writing"):
         raw.execute("BEGIN")
         return
+    path = connection.engine.url.database or ""
+    if not os.path.exists(path):  # SQLite would go on writing to what can be found no more
+        raise StorageError(f"{path}: it was deleted or moved while it was in use; put it back, or start again")
     raw.execute("PRAGMA busy_timeout = 0")
     try:
         _insist(raw, "BEGIN IMMEDIATE")

@@ -53,6 +53,9 @@ RENEW = (
     .values(leased_until=now() + bindparam("lease_"))
     .returning(trials.c.number)
 )
+HELD = select(trials.c.number, trials.c.worker).where(
+    (trials.c.study == study) & (trials.c.state == "running") & trials.c.worker.is_not(None)
+)
 LATE = (trials.c.study == study) & (trials.c.state == "running") & (trials.c.leased_until < now())
 ANY_LATE = select(trials.c.number).where(LATE).limit(1)
 ALL_LATE = select(trials, (now() - trials.c.asked).label("open_for")).where(LATE).order_by(trials.c.number)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -93,6 +93,11 @@ class GP:
         better end wins. Never raises on numerical trouble: falls back to ``start``, then to the prior, and says so.
         """
         layout = layout_for(self, np.arange(Z.shape[1]) if groups is None else groups, far, gradients)
+        rows = np.arange(len(y)) if self.subset is None else self.subset.teachers(y)
+        few = gradients if gradients is None or len(rows) == len(y) else gradients.only(rows)
+        if len(rows) < len(y) and (few is None) == (gradients is None):
+            part = replace(self, subset=None).fit(Z[rows], y[rows], groups, start=start, cold=cold, far=far, gradients=few)
+            return replace(part, posterior=posterior_under(part.theta, layout, self.kernel, Z, y, gradients))
         evidence = evidence_of(Z, y, gradients, layout, self.kernel)
         if start is not None and (len(start) != layout.size or not np.isfinite(start).all()):
             start = None

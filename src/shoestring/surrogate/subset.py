@@ -102,6 +102,10 @@ class Subset(ABC):
         kept = order[:1] if self.keep_best else order[:0]
         return np.concatenate([np.union1d(picked, kept), np.arange(refresh, len(y))]).astype(np.intp)
 
+    def teachers(self, y: Array) -> Rows:
+        """Of the trials that were picked, by their values, those that hyperparameters are learnt from: all of them."""
+        return np.arange(len(y))
+
     def in_use(self, trials: int, parameters: int) -> bool:
         """Whether so many trials are too many to learn from them all."""
         return last_refresh(trials, parameters) is not None

@@ -1,0 +1,42 @@
+"""Beyond some trials, hyperparameters come from a part of them, and the posterior from all."""
+
+import numpy as np
+import pytest
+
+from shoestring import GP
+from shoestring.surrogate.auto_subset import CHEAP, TEACHERS, AutoSubset
+from shoestring.surrogate.posterior import Posterior
+
+
+def data(n, seed=0):
+    Z = np.random.default_rng(seed).random((n, 3))
+    y = np.sin(5 * Z[:, 0]) + Z[:, 1] ** 2 - Z[:, 2]
+    return Z, (y - y.mean()) / y.std()
+
+
+@pytest.mark.parametrize("n", [20, CHEAP])
+def test_few_trials_teach_all_of_them(n):
+    Z, y = data(n)
+    np.testing.assert_array_equal(AutoSubset().teachers(y), np.arange(n))
+    whole, auto = GP().fit(Z, y), GP(subset=AutoSubset()).fit(Z, y)
+    np.testing.assert_array_equal(whole.theta, auto.theta)
+
+
+def test_of_many_the_best_and_some_of_the_others_teach():
+    y = np.random.default_rng(1).normal(size=2000)
+    rows = AutoSubset().teachers(y)
+    assert len(rows) == TEACHERS == len(np.unique(rows))
+    best = np.argsort(y)[: TEACHERS // 2]
+    assert set(best) <= set(rows)
+    assert y.max() in y[rows]
+
+
+def test_hyperparameters_are_those_of_the_teachers_and_the_posterior_that_of_all():
+    Z, y = data(CHEAP + 60)
+    rows = AutoSubset().teachers(y)
+    part, auto = GP().fit(Z[rows], y[rows]), GP(subset=AutoSubset()).fit(Z, y)
+    np.testing.assert_array_equal(part.theta, auto.theta)
+    all_of_them = Posterior.given(auto.posterior.kernel, auto.posterior.noise, Z, y)
+    X = np.random.default_rng(2).random((10, 3))
+    for found, expected in zip(auto.posterior.mean_and_variance(X), all_of_them.mean_and_variance(X), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-12)
