@@ -73,9 +73,12 @@ def unconfirmed(study: Study, budget: Budget) -> Config | None:
         return None
     if budget.trials is not None and study.log.counted >= budget.trials:
         return None
-    if budget.cost is not None:
+    if budget.cost is not None or budget.seconds is not None:
         cost = study.situation.cost
         price = 0.0 if cost is None else float(np.exp(cost.log_cost(study.space.encode(found.config)[None, :])[0][0]))
-        if study.log.spent + price > budget.cost:
+        if budget.cost is not None and study.log.spent + price > budget.cost:
+            return None
+        seconds = price if study.unit == "s" else 0.0  # costs in another unit say nothing of time
+        if budget.seconds is not None and study.seconds + seconds > budget.seconds:
             return None
     return found.config
