@@ -6,8 +6,8 @@ Source: "Continuous-fidelity Bayesian optimization with knowledge gradient", sec
 
 over the same set of points P as ``knowledge``. In so many dimensions there is no closed form: SAMPLES quasi-random w, the same
 for every x, in pairs w and -w, so that the estimate is never negative while no trial runs. The gradient is by differences: the
-samples are fixed, and a difference costs no more than a derivative of S's factor would. What is left to gain may be too little for any sample to show;
-there the value alone, whose KG is exact in logarithms, stands in, which is never more.
+samples are fixed, and a difference costs no more than a derivative of S's factor would. What is left to gain may be too little
+for any sample to show; there the value alone, whose KG is exact in logarithms, stands in, which is never more.
 """
 
 from __future__ import annotations

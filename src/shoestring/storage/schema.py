@@ -27,6 +27,7 @@ from sqlalchemy import (
     Table,
     Text,
     inspect,
+    literal_column,
     select,
 )
 from sqlalchemy.ext.compiler import compiles
@@ -101,7 +102,7 @@ trials = Table(
 )
 Index("trials_by_change", trials.c.study, trials.c.changed)
 Index("trials_by_value", trials.c.study, trials.c.state, trials.c.at_target, trials.c.value, trials.c.number)
-RUNNING = trials.c.state == "running"
+RUNNING = trials.c.state == literal_column("'running'")  # written out, so that a database sees that the index has it
 Index("trials_by_lease", trials.c.study, trials.c.leased_until, sqlite_where=RUNNING, postgresql_where=RUNNING)
 
 queue = Table(

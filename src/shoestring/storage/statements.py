@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Integer, Select, bindparam, delete, func, insert, select, tuple_, update
 
-from .schema import now, queue, receipts, studies, trials
+from .schema import RUNNING, now, queue, receipts, studies, trials
 
 study, number = bindparam("study_", type_=Integer), bindparam("number_", type_=Integer)
 ONE = (trials.c.study == study) & (trials.c.number == number)
@@ -48,7 +48,7 @@ LOWEST, HIGHEST = best(False), best(True)
 
 RENEW = (
     update(trials)
-    .where(trials.c.study == study, trials.c.state == "running")
+    .where(trials.c.study == study, RUNNING)
     .where(tuple_(trials.c.number, trials.c.token).in_(bindparam("held_", expanding=True)))
     .values(leased_until=now() + bindparam("lease_"))
     .returning(trials.c.number)
@@ -56,7 +56,7 @@ RENEW = (
 HELD = select(trials.c.number, trials.c.worker).where(
     (trials.c.study == study) & (trials.c.state == "running") & trials.c.worker.is_not(None)
 )
-LATE = (trials.c.study == study) & (trials.c.state == "running") & (trials.c.leased_until < now())
+LATE = (trials.c.study == study) & RUNNING & (trials.c.leased_until < now())
 ANY_LATE = select(trials.c.number).where(LATE).limit(1)
 ALL_LATE = select(trials, (now() - trials.c.asked).label("open_for")).where(LATE).order_by(trials.c.number)
 
