@@ -12,7 +12,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cost_text, fidelity_text, lookahead_text, problems, rows, stop_text, summary
+from benchmarks import cost_text, fidelity_text, lookahead_text, problems, rows, scale_text, stop_text, summary
 from benchmarks.latency import RESULTS as LATENCY
 from benchmarks.latency import SIZES
 from benchmarks.regret import FOLDERS
@@ -142,6 +142,8 @@ def main() -> None:
     fill(ROOT / "docs" / "benchmarks.md", "stops", stop_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "lookahead", lookahead_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "fidelity", fidelity_text.text())
+    fill(ROOT / "docs" / "benchmarks.md", "many", scale_text.many_text())
+    fill(ROOT / "docs" / "benchmarks.md", "parallel", scale_text.parallel_text())
     (FOLDERS["reporting"].parent / "regret.json").write_text(json.dumps(regret, indent=1) + "\n")
 
 

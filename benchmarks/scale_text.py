@@ -1,0 +1,85 @@
+"""Many trials and many workers in tables, for docs/benchmarks.md: from the reports of subset, parallel and reliability."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from benchmarks.subset import growth, tables
+
+RESULTS = Path(__file__).parent / "results"
+SHOWN = ("exact", "default", "KCS", "SCS", "RS", "VFE", "FITC")
+NAMES = {"default": "default", "exact": "exact", "KCS": "k-means", "SCS": "seeds", "RS": "random", "VFE": "VFE", "FITC": "FITC"}
+
+
+def report(part: str) -> dict[str, Any]:
+    path = RESULTS / part / "report.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def quality(found: dict[str, Any]) -> list[str]:
+    """Mean regret and processor seconds by problem and method."""
+    head = " | ".join(NAMES[label] for label in SHOWN)
+    lines = [f"| mean best value (runs) | {head} |", "|---|" + "---|" * len(SHOWN)]
+    for name, entry in found.items():
+        methods = entry["quality"]["methods"]
+        cells = [f"{methods[label]['mean']:.3g} ({methods[label]['runs']})" if label in methods else "" for label in SHOWN]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    lines += ["", f"| processor seconds a run | {head} |", "|---|" + "---|" * len(SHOWN)]
+    for name, entry in found.items():
+        cells = [f"{entry['time'][label]['seconds']:.3g}" if label in entry["time"] else "" for label in SHOWN]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
+
+
+def verdicts(found: dict[str, Any]) -> list[str]:
+    lines = [""]
+    for rival, each in tables.key(found).items():
+        if rival.startswith("against_"):
+            better, worse = ", ".join(each["significantly_better"]) or "none", ", ".join(each["significantly_worse"]) or "none"
+            head = f"- The default against {rival.removeprefix('against_')}, {each['cases']} cases"
+            lines.append(f"{head}: significantly better on {better}; worse on {worse}; median no higher on {each['no_worse']}.")
+    saved = tables.key(found)["time_saved"]
+    told = ", ".join(f"{NAMES[label]} {each['lowest']['saved']:.0%}" for label, each in saved.items())
+    return [*lines, f"- Processor time saved against exact at d = 10, the least of the cases: {told}."] if told else lines
+
+
+def growing(found: dict[str, Any]) -> list[str]:
+    figures = growth.key(found)
+    asks = ", ".join(f"{float(ms):.0f} ms at {int(n):,}" for n, ms in figures["ask_ms"].items())
+    memory = ", ".join(f"{float(mb):.0f} MB at {int(n):,}" for n, mb in figures["rss_mb"].items())
+    ratios = {"vs_optuna_1000": "Optuna's GPSampler", "vs_botorch_1000": "BoTorch", "vs_exact_1000": "the exact fit"}
+    faster = ", ".join(f"{figures[name]:g} times faster than {title}" for name, title in ratios.items() if name in figures)
+    told = f"A suggestion with so many trials, d = 10: {asks}; memory above the import: {memory}."
+    return ["", told + (f" At 1,000 trials it is {faster}." if faster else "")]
+
+
+def many_text() -> str:
+    """Thousands of trials."""
+    found = report("subset")
+    lines: list[str] = []
+    if found.get("table1"):
+        lines += quality(found["table1"]) + verdicts(found["table1"])
+    if found.get("growth"):
+        lines += growing(found["growth"])
+    return "\n".join(lines).strip() or "(not measured yet)"
+
+
+def share(entry: dict[str, Any]) -> str:
+    def number(value: float | None) -> str:
+        return "never" if value is None else f"{value:.2f}"
+
+    return f"{number(entry['median'])} ({number(entry['low'])} to {number(entry['high'])})"
+
+
+def parallel_text() -> str:
+    """Eight workers in simulated time, and what the storage withstands."""
+    found = report("parallel")
+    if not found:
+        return "(not measured yet)"
+    lines = ["| | share of the sequential run's time until its final regret is reached | runs that reached it |", "|---|---|---|"]
+    for label, entry in found["share_of_sequential_time"].items():
+        lines.append(f"| {label} | {share(entry)} | {entry['reached']} of {entry['runs']} |")
+    for mark, entries in found["average_rank"].items():
+        ranked = ", ".join(f"{label} {entry['mean']:.2f}" for label, entry in sorted(entries.items(), key=lambda e: e[1]["mean"]))
+        lines += ["", f"Average rank at {mark} of that time: {ranked}."]
+    return "\n".join(lines)
