@@ -15,6 +15,9 @@ from shoestring.storage import open_storage
 SPACE = st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"))
 
 
+WIDER = st.Space(x=st.Float(0, 2), y=st.Float(0.0001, 1, log=True), kind=st.Choice("a", "b", "c"))
+
+
 def bowl(config):
     return (config["x"] - 0.3) ** 2 + (config["y"] - 0.2) ** 2 + 0.1 * (config["kind"] == "a")
 
@@ -81,6 +84,29 @@ def test_what_another_process_tells_is_known_here(where):
     with pytest.raises(st.TrialError, match="already done"):
         one.tell(1, 0.1, cost=1.0)
     assert one.ask().number == 2
+
+
+def test_what_somebody_else_tells_of_a_running_trial_does_not_end_the_run(where, caplog):
+    kept = study(where, method=st.Random())
+
+    def told_by_hand(config, trial):
+        if trial.number == 1:
+            study(where).tell(1, 0.125, cost=1.0)
+        return 0.5
+
+    assert [trial.value for trial in kept.minimize(told_by_hand, 3).history] == [0.5, 0.125, 0.5]
+    assert "trial 1 is already done with value 0.125" in caplog.text
+
+
+def test_a_storage_that_does_not_take_a_report_fails_no_trial(where, monkeypatch, caplog):
+    def away(*arguments):
+        raise st.StorageError("it is away")
+
+    kept = study(where, method=st.Random())
+    monkeypatch.setattr(kept.storage, "report", away)
+    [trial] = kept.minimize(lambda config, trial: trial.report(1.0) or 0.5, 1).history
+    assert (trial.value, len(trial.reports)) == (0.5, 1)
+    assert "it is away" in caplog.text
 
 
 def test_what_is_enqueued_here_is_asked_there_once(where):
@@ -176,6 +202,27 @@ def test_what_a_killed_worker_had_reported_is_kept(where):
     assert [report["value"] for report in going_on.history[0].reports] == [0.5]
 
 
+def test_more_at_once_than_there_are_gives_those_that_there_are(where):
+    space = st.Space(a=st.Choice(1, 2, 3), b=st.Choice(1, 2, 3), c=st.Choice(1, 2, 3))
+    kept = st.Study(space, storage=where, name="small", stop=None)
+    batch = kept.ask_many(64)
+    assert len({tuple(trial.config.values()) for trial in batch}) == len(batch) == 27
+    with pytest.raises(st.SpaceExhausted):
+        kept.ask_many(2)
+    assert kept.replay().first_difference is None
+
+
+def test_a_process_that_runs_while_the_space_is_extended_says_so(where):
+    old = study(where)
+    wider = st.Study(WIDER, storage=where, name="bowl", stop=None, extend=True)
+    wider.add({"x": 0.5, "y": 0.5, "kind": "c"}, 0.3, cost=1.0)
+    for _ in range(2):  # and once more, as nothing was half taken in
+        with pytest.raises(st.StudyError, match="extended; open it again"):
+            old.ask()
+    assert len(study_again := st.Study.load(where).history) == 1
+    assert study_again[0].value == 0.3
+
+
 # -- another space ----------------------------------------------------------------------------------------------------
 
 
@@ -186,9 +233,6 @@ def test_another_space_is_refused_and_nothing_is_lost(where):
     assert len(study(where).history) == 4
 
 
-WIDER = st.Space(x=st.Float(0, 2), y=st.Float(0.0001, 1, log=True), kind=st.Choice("a", "b", "c"))
-
-
 def test_a_space_can_be_widened_and_old_trials_stay_in_use(where):
     study(where).minimize(bowl, 10)
     before = configs(study(where))
@@ -197,6 +241,14 @@ def test_a_space_can_be_widened_and_old_trials_stay_in_use(where):
     assert configs(wider)[:10] == before
     assert len(wider.result.history) == 14
     assert st.Study.load(where).space == WIDER
+
+
+def test_a_process_that_knows_the_narrower_space_does_not_write_it_back(where):
+    older = study(where, method=st.Random())
+    wide = st.Space(x=st.Float(0, 2), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"))
+    st.Study(wide, storage=where, name="bowl", extend=True)
+    older.minimize(bowl, 2)
+    assert st.Study.load(where).space == wide
 
 
 @pytest.mark.parametrize(
@@ -235,6 +287,13 @@ def test_settings_of_the_study_go_before_those_given(where, caplog):
         again = study(where, seed=8)
     assert again.seed == 7
     assert "goes on with its own seed=7" in caplog.text
+
+
+def test_of_two_that_begin_a_study_at_once_both_go_on_with_one_seed(where, monkeypatch):
+    storage = open_storage(where)
+    first = study(where, seed=None)
+    monkeypatch.setattr(storage, "find", lambda name: None)  # as long as the first one had not begun it
+    assert study(storage, seed=None).seed == first.seed
 
 
 def test_a_study_that_maximizes_goes_on_maximizing(where):
@@ -317,6 +376,25 @@ def test_replay_of_trials_that_ran_side_by_side(where):
     one.tell(batch[1], 0.5, cost=1.0)
     found = st.Study.load(where).replay()
     assert (found.checked, found.first_difference) == (15, None)
+
+
+def test_replay_of_a_batch_with_an_enqueued_trial_while_another_process_tells(where, monkeypatch):
+    one, other = study(where, method=st.EI(), initial=2), study(where, method=st.EI(), initial=2)
+    for value in (0.1, 0.2, 0.4):
+        one.tell(one.ask(), value, cost=1.0)
+    held = other.ask()
+    one.enqueue({"x": 0.77, "y": 0.1, "kind": "a"})
+    write = one.storage.write
+
+    def told_meanwhile(*arguments, **options):
+        monkeypatch.undo()
+        other.tell(held, -3.0, cost=1.0)
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(one.storage, "write", told_meanwhile)
+    one.ask_many(2)
+    found = one.replay()
+    assert (found.checked, found.first_difference) == (5, None)
 
 
 def test_replay_names_the_first_that_differs(where):

@@ -14,7 +14,7 @@ from typing import Any
 
 from .budget import Budget, seconds_of
 from .encoding import Encoding
-from .errors import Behind, MethodError, NothingFits, OverBudget
+from .errors import Behind, MethodError, NothingFits, OverBudget, SpaceExhausted
 from .history import History
 from .observations import observe
 from .parameters import plain
@@ -65,7 +65,8 @@ class Asking(Records):
     def ask_many(self, count: int) -> list[Trial]:
         """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
 
-        As many calls of ``ask``, except that a method that can values the batch as a whole (``KG``).
+        As many calls of ``ask``, except that a method that can values the batch as a whole (``KG``). Where the space or the
+        budget holds fewer, these.
         """
         if whole_number(count, "count") < 1:
             raise MethodError(f"count must be 1 or more, not {count!r}")
@@ -84,10 +85,10 @@ class Asking(Records):
                             trials.append(self.ledger.open(config, limits=self.limits, seconds=lease, **how).detached())
                     except Behind:
                         continue
-                    except OverBudget as end:
-                        if not trials:
-                            raise NothingFits(str(end)) from None
-                        break
+                    except (OverBudget, SpaceExhausted, NothingFits) as end:
+                        if trials:
+                            break  # as many as there are
+                        raise NothingFits(str(end)) if isinstance(end, OverBudget) else end from None
         return trials
 
     def _next(self, count: int) -> Iterator[tuple[Config, dict[str, Any]]]:
@@ -97,6 +98,8 @@ class Asking(Records):
             yield dict(each.config), {"suggestion": each.suggestion, "queued": each.id}
         if len(waiting) == count:
             return
+        if waiting:  # they are open now, and others may have written meanwhile: ``seen`` must name what is looked at
+            self.ledger.refresh()
         began, count = time.perf_counter(), count - len(waiting)
         situation = self.situation
         if count == 1:

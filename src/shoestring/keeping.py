@@ -45,17 +45,23 @@ def begun(study: Study, storage: Storage, name: str, lease: float, extend: bool)
     """The study in its storage: as it is there, perhaps with a wider space, or new, saved before its first trial."""
     record, new = storage.begin(name, settings_of(study))
     if not new and extend:
-        save(study)
-    elif not new:
-        require_same(Space.from_json(record.settings["space"]), study.space, name)  # somebody else may have been quicker
+        save(study, extended=True)
+    elif not new:  # somebody else may have been quicker
+        require_same(Space.from_json(record.settings["space"]), study.space, name)
+        study.take_over(record)
     return Ledger(study.space, storage, record.id, lease)
 
 
-def save(study: Study) -> None:
-    """Tell the storage of settings that have changed; what others keep beside them stays."""
-    found = study.storage.find(study.name)
-    if found is not None and any(found.settings.get(name) != value for name, value in settings_of(study).items()):
-        study.storage.revise(found.id, {**found.settings, **settings_of(study)})
+def save(study: Study, extended: bool = False) -> None:
+    """Tell the storage of settings that have changed; what others keep beside them stays.
+
+    So does the space, unless this study has ``extended`` it: another process may have done so since this one looked.
+    """
+    found, settings = study.storage.find(study.name), settings_of(study)
+    if not extended:
+        del settings["space"]
+    if found is not None and any(found.settings.get(name) != value for name, value in settings.items()):
+        study.storage.revise(found.id, {**found.settings, **settings})
 
 
 def known_space(record: StudyRecord | None, space: Space, extend: bool) -> Space:

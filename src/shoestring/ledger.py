@@ -6,13 +6,14 @@ to date by ``refresh``, and everything is written to the storage first.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from .columns import Columns
-from .errors import Behind
+from .errors import Behind, ConfigError, StorageError, StudyError
 from .history import History
 from .space import Config, Space
 from .storage.base import Limits, Storage, Stored, Waiting
@@ -20,6 +21,8 @@ from .storage.heartbeat import Heartbeat
 from .storage.memory import MemoryStorage
 from .storage.workers import surely_dead
 from .trial import State, Trial
+
+log = logging.getLogger("shoestring")
 
 Clocks = tuple[int, int | None, int | None]  # of a trial: opened, abandoned, closed, by the study's clock
 
@@ -55,19 +58,22 @@ class Ledger:
 
     def _take(self, stored: Stored) -> Trial:
         trial = stored.trial
+        try:
+            self.columns.put(trial.number, trial)  # first, so that nothing is known of a trial that does not fit
+        except ConfigError as error:
+            raise StudyError(f"trial {trial.number} is of a wider space ({error}): the study was extended; open it again") from None
         if trial.number == len(self.trials):
             self.trials.append(trial)
             self.clocks.append(stored.clocks)
         else:
             self.trials[trial.number], self.clocks[trial.number] = trial, stored.clocks
-        self.columns.put(trial.number, trial)
         if trial.finished:
             self._let_go(trial.number)
         return trial
 
-    def _own(self, stored: Stored) -> Trial:
+    def _own(self, stored: Stored, written: Trial) -> Trial:
         """What this process has just written: where nobody else has written since, there is no need to read it again."""
-        if max(filter(None, stored.clocks)) == self.clock + 1:
+        if max(filter(None, stored.clocks)) == self.clock + 1 and stored.trial.state is written.state:
             self.clock += 1
         return self._take(stored)
 
@@ -119,21 +125,21 @@ class Ledger:
             self.heart.hold(trial.number, lease)
         self.queue = [each for each in self.queue if each.id != queued]
         self._here[trial.number] = time.perf_counter()
-        return self._own(stored)
+        return self._own(stored, trial)
 
     def write(self, trial: Trial) -> Trial:
         """A trial that was not asked here: finished elsewhere, or read from a file. It gets the next number."""
         while True:
             try:
                 numbered = replace(trial, number=len(self.trials))
-                return self._own(self.storage.write(self.study, numbered, at_target=self.at_target(trial)))
+                return self._own(self.storage.write(self.study, numbered, at_target=self.at_target(trial)), numbered)
             except Behind:
                 self.refresh()
 
     def close(self, trial: Trial, again: bool = False) -> Trial:
         """The trial as it is kept: if another result was there before, that one. ``again``: have its config asked first."""
         self._let_go(trial.number)
-        kept = self._own(self.storage.close(self.study, trial, at_target=self.at_target(trial), again=again))
+        kept = self._own(self.storage.close(self.study, trial, at_target=self.at_target(trial), again=again), trial)
         if again:
             self.refresh()
         return kept
@@ -148,11 +154,17 @@ class Ledger:
         self.close(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=kept), again=True)
 
     def report(self, number: int, reports: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what a trial of this process says along the way, should it be lost; once a second at most."""
+        """Keep what a trial of this process says along the way, should it be lost; once a second at most.
+
+        It is kept again with the result, so that a storage that is away for a moment is no reason for the trial to fail.
+        """
         token = None if self.heart is None else self.heart.token(number)
         if token is not None and time.perf_counter() - self._reported.get(number, -1.0) >= 1.0:
             self._reported[number] = time.perf_counter()
-            self.storage.report(self.study, number, token, reports)
+            try:
+                self.storage.report(self.study, number, token, reports)
+            except StorageError as error:
+                log.warning("what trial %d reports could not be kept for now: %s", number, error)
 
     def reap(self, price: float | None) -> None:
         """Abandon the trials of workers that are gone."""

@@ -113,7 +113,10 @@ def run(
             finish()
 
     def give_up() -> list[int]:
-        """Keep the results that are here, end all else, and have it asked again."""
+        """Keep the results that are here, end all else, and have it asked again.
+
+        A storage that does not answer is left alone: the leases run out by themselves.
+        """
         with contextlib.suppress(Exception):  # a crew that is broken has nothing more to say
             arrived.extend(crew.wait(0.0))
         crew.cancel()

@@ -5,6 +5,7 @@ Bad input is refused here, before anything is written; a result is written once.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,6 +19,8 @@ from .outcome import Outcome, conclude, is_cost
 from .parameters import plain
 from .space import Space
 from .trial import State, Trial
+
+log = logging.getLogger("shoestring")
 
 
 class Records:
@@ -135,6 +138,9 @@ class Records:
             except OutcomeError as error:
                 cost = seen.outcome.cost if is_cost(seen.outcome.cost) else None
                 return self._close(opened, Outcome(None, cost), str(error), seen.seconds, seen.reports)
+            except TrialError as error:  # somebody else has told another result: no reason to end the others
+                log.warning("%s; what was found now is not kept", error)
+                return self.ledger.trials[trial.number]
 
     def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = ()) -> bool:
         """Abandon a trial that was interrupted, charge it, and have its config asked first; False if it has finished."""

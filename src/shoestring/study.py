@@ -124,10 +124,10 @@ class Study(Asking):
         self.checkpoints = Checkpoints(space, checkpoints)
         self._encoding = Encoding(space)
         if found is not None:
-            self._take_over(found)
+            self.take_over(found)
         self.ledger = begun(self, self.storage, name, positive(lease, "lease"), extend)
 
-    def _take_over(self, found: StudyRecord) -> None:
+    def take_over(self, found: StudyRecord) -> None:
         """The settings of the study that is there go before those given: its next suggestion must not depend on who asks."""
         given = {name: getattr(self, name) for name in SETTINGS}
         for name in ("seed", "initial", "unit", "per_hour"):

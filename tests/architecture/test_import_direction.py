@@ -17,7 +17,7 @@ LAYERS = [
     [
         "ledger", "spelling", "keeping", "archive", "replay", "checkpoints", "evaluate", "progress", "result", "confirming",
         "program", "execution", "loop", "plot",
-    ],  # fmt: skip
+    ],
     ["records", "asking", "study"],
     ["optimize", "integrations"],
     ["cli", "__main__", "__init__"],

@@ -158,8 +158,9 @@ def test_labels():
 # -- comparisons -----------------------------------------------------------------------------------------------------
 
 
-def stored(levels):
-    return {seed: {"marks": [1.0, 2.0, 4.0, 8.0], "regrets": [*row], "seed": seed} for seed, row in enumerate(levels)}
+def stored(levels, spent=8.0):
+    marks = [1.0, 2.0, 4.0, 8.0]
+    return {seed: {"marks": marks, "regrets": [*row], "seed": seed, "spent": spent} for seed, row in enumerate(levels)}
 
 
 def test_the_cost_to_reach_the_final_regret_of_another():
@@ -175,6 +176,13 @@ def test_pairs_at_equal_cost():
     assert found["half"]["mean_log10_ratio"] == pytest.approx(-2.0)
     assert (found["end"]["lower"], found["end"]["higher"]) == (8, 0)
     assert found["end"]["p"] < 0.01
+
+
+def test_a_run_that_was_cut_off_is_compared_at_what_it_had_paid():
+    ours, rival = stored([[1.0, 0.1, 0.1, 0.1]] * 8, spent=2.5), stored([[1.0, 1.0, 0.5, 0.01]] * 8)
+    found = versus.at_equal_cost(ours, rival)
+    assert (found["paid"]["median_cost"], found["paid"]["mean_log10_ratio"]) == (2.0, pytest.approx(-1.0))
+    assert found["end"]["mean_log10_ratio"] == pytest.approx(1.0)
 
 
 def made_up(folder, label, level, seeds, seconds, spent=40.0):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -82,6 +84,14 @@ def test_a_trial_that_was_asked_stays_with_who_asked_while_others_run(here: Path
     assert call("resume", "train", "--budget", "5").exit_code == 0
     assert read("show", "train")["states"] == {"done": 4, "running": 1}
     assert read("tell", "train", str(asked["number"]), "0.5")["config"] == asked["config"]
+
+
+def test_a_trial_stays_with_who_asked_although_the_process_that_asked_has_ended(here: Path) -> None:
+    begin(here, trials=2)
+    asking = "from shoestring import Study; Study.load('shoestring.db', 'train').ask(lease='24h')"
+    subprocess.run([sys.executable, "-c", asking], check=True, timeout=60)
+    assert call("resume", "train", "--budget", "4").exit_code == 0
+    assert read("show", "train")["states"] == {"done": 3, "running": 1}
 
 
 def test_a_trial_whose_lease_has_run_out_is_asked_again(here: Path) -> None:

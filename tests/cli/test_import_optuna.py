@@ -126,6 +126,7 @@ def test_a_second_time_needs_another_name(here: Path, database: Path) -> None:
         (["text.db"], "not a database of Optuna's"),
         (["empty.db"], "not a database of Optuna's"),
         (["old.db"], "schema 9 is not known"),
+        (["nosuch://user:secret@host/db"], "a database at nosuch://... cannot be read here"),
     ],
 )
 def test_what_cannot_be_taken_over(here: Path, database: Path, words: list[str], says: str) -> None:
@@ -137,6 +138,7 @@ def test_what_cannot_be_taken_over(here: Path, database: Path, words: list[str],
     run = call("import", "optuna", *(str(database) if word == "DATABASE" else word for word in words))
     assert run.exit_code == 1, run.output
     assert says in run.stderr
+    assert "secret" not in run.output
     assert "next: shoestring import" in run.stderr
     assert not (here / "shoestring.db").exists()
 

@@ -229,4 +229,4 @@ TestLifeCycle = LifeCycle.TestCase
 
 @pytest.mark.slow
 class TestLongLives(LifeCycle.TestCase):
-    settings = settings(max_examples=200, stateful_step_count=60)
+    settings = settings(max_examples=60, stateful_step_count=50)

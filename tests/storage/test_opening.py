@@ -68,6 +68,8 @@ BAD = [
     ("sqlite:////missing/folder/tune.db", "there is no folder /missing/folder; make it with: mkdir -p /missing/folder"),
     (".", "is a folder; give a file in it"),
     ("postgresql://user:secret@host:port/db", "this PostgreSQL address cannot be read"),
+    ("postgresql:/user:secret@host/db", "this PostgreSQL address cannot be read"),  # not a file of that name, which is shown
+    ("postgres//user:secret@host/db", "this PostgreSQL address cannot be read"),
 ]
 
 
@@ -103,8 +105,9 @@ def secrets():
 
 @pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg"])
 def test_a_server(server, scheme):
-    storage = open_storage(server.schema().replace("postgresql", scheme, 1))
-    assert storage.url == f"postgresql://shoe@127.0.0.1:{server.port}/postgres"
+    address = server.schema()
+    storage = open_storage(address.replace("postgresql", scheme, 1) + "&sslpassword=secret")
+    assert storage.url == address.replace(f":{QUOTED}", "")
     assert storage.begin("study", {})[1]
     storage.close_connections()
 

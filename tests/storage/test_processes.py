@@ -13,74 +13,91 @@ from tests.storage.crowd import begin, context, crowd, empty_queue, read_slowly,
 from tests.storage.places import done, lease, running
 
 
-def test_a_crowd_opens_a_new_database(database):
-    answers = crowd(begin, [(database.address, "study")] * 32)
+def open_together(database, processes):
+    answers = crowd(begin, [(database.address, "study")] * processes)
     assert len({study for study, _ in answers}) == 1
     assert sum(made for _, made in answers) == 1
     assert database.open().check() == []
 
 
-def numbers_of(database, processes, trials):
-    database.open().begin("study", {})
-    return crowd(work_on, [(database.address, Limits(trials=trials))] * processes)
-
-
-def test_each_number_is_given_once_and_the_budget_is_kept(database):
-    asked = numbers_of(database, 8, 40)
-    assert sorted(number for each in asked for number in each) == list(range(40))
-    storage = database.open()
-    stored = storage.since(storage.find("study").id, 0).trials
-    assert [each.trial.value for each in stored] == [float(number) for number in range(40)]
-    clocks = sorted(clock for each in stored for clock in (each.opened, each.closed))
-    assert clocks == list(range(1, 81))
-    assert storage.check() == []
+def test_a_crowd_opens_a_new_database(database):
+    open_together(database, 12)
 
 
 @pytest.mark.slow
-def test_each_of_a_thousand_numbers_is_given_once(database):
-    asked = numbers_of(database, 32, 1000)
-    assert sorted(number for each in asked for number in each) == list(range(1000))
-    assert database.open().check() == []
+def test_a_large_crowd_opens_a_new_database(database):
+    open_together(database, 32)
+
+
+def give_numbers(database, processes, trials):
+    storage = database.open()
+    study = storage.begin("study", {})[0].id
+    asked = crowd(work_on, [(database.address, Limits(trials=trials))] * processes, seconds=280.0)
+    assert sorted(number for each in asked for number in each) == list(range(trials))
+    stored = storage.since(study, 0).trials
+    assert [each.trial.value for each in stored] == [float(number) for number in range(trials)]
+    clocks = sorted(clock for each in stored for clock in (each.opened, each.closed))
+    assert clocks == list(range(1, 2 * trials + 1))
+    assert storage.check() == []
+
+
+def test_each_number_is_given_once_and_the_budget_is_kept(database):
+    give_numbers(database, 8, 40)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("processes", "trials"), [(16, 100), (32, 1000)])
+def test_each_of_many_numbers_is_given_once_and_the_budget_is_kept(database, processes, trials):
+    give_numbers(database, processes, trials)
 
 
 def test_a_cost_budget_is_overshot_by_no_more_than_what_was_in_flight(database):
     storage = database.open()
     study = storage.begin("study", {})[0].id
-    crowd(work_on, [(database.address, Limits(cost=60.0), 4.0)] * 16)
+    crowd(work_on, [(database.address, Limits(cost=60.0), 4.0)] * 8)
     spent = sum(each.trial.cost for each in storage.since(study, 0).trials)
     assert spent == 60.0  # what is expected is what it costs: not overshot at all
 
 
-def test_each_waiting_config_runs_once(database):
+def run_the_queue(database, processes, jobs):
     storage = database.open()
     study = storage.begin("study", {})[0].id
-    for job in range(40):
+    for job in range(jobs):
         storage.enqueue(study, {"job": job}, {})
-    found = crowd(empty_queue, [(database.address,)] * 8)
-    assert sorted(job for each in found for job in each) == list(range(40))
-    assert storage.find("study").trials == 40
+    found = crowd(empty_queue, [(database.address,)] * processes, seconds=280.0)
+    assert sorted(job for each in found for job in each) == list(range(jobs))
+    assert storage.find("study").trials == jobs
     assert storage.check() == []
 
 
+def test_each_waiting_config_runs_once(database):
+    run_the_queue(database, 8, 30)
+
+
 @pytest.mark.slow
-def test_each_of_two_hundred_waiting_configs_runs_once(database):
+def test_each_of_many_waiting_configs_runs_once(database):
+    run_the_queue(database, 32, 200)
+
+
+def write_past_a_reader(database, writers, each):
     storage = database.open()
     study = storage.begin("study", {})[0].id
-    for job in range(200):
-        storage.enqueue(study, {"job": job}, {})
-    found = crowd(empty_queue, [(database.address,)] * 32)
-    assert sorted(job for each in found for job in each) == list(range(200))
+    trials = writers * each
+    for number in range(trials):
+        storage.write(study, running(number), lease=lease())
+    calls = [(tell, database.address, list(range(first, trials, writers))) for first in range(writers)]
+    told = crowd(_call, [*calls, (read_slowly, database.address, 0.5)])
+    assert told == [each] * writers + [trials]
+    assert all(stored.trial.state is State.DONE for stored in storage.since(study, 0).trials)
 
 
 def test_writers_do_not_wait_for_a_slow_reader(database):
-    storage = database.open()
-    study = storage.begin("study", {})[0].id
-    for number in range(64):
-        storage.write(study, running(number), lease=lease())
-    calls = [(tell, database.address, list(range(first, 64, 16))) for first in range(16)]
-    told = crowd(_call, [*calls, (read_slowly, database.address, 0.5)])
-    assert told == [4] * 16 + [64]
-    assert all(each.trial.state is State.DONE for each in storage.since(study, 0).trials)
+    write_past_a_reader(database, 8, 4)
+
+
+@pytest.mark.slow
+def test_many_writers_do_not_wait_for_a_slow_reader(database):
+    write_past_a_reader(database, 16, 25)
 
 
 def _call(work, *arguments):

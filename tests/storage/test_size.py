@@ -75,6 +75,7 @@ def test_every_search_goes_by_an_index(sqlite_place):
                 blank = statement.replace("?", "1")
                 plan = " ".join(str(row[3]) for row in sqlite_place.execute(f"EXPLAIN QUERY PLAN {blank}"))
                 assert "SEARCH" in plan, (name, statement)
+                assert ("trials_by_lease" in plan) == (name == "reap"), (name, statement, plan)
                 assert "SCAN" not in plan.replace("SCAN CONSTANT ROW", ""), (name, statement, plan)
 
 

@@ -23,8 +23,10 @@ _PASSWORD = re.compile(r"(?P<before>\w://[^/@\s:]*:)\S*(?=@)|(?P<named>\bpasswor
 
 def file_of(where: str) -> Path | None:
     """The file of an SQLite storage; None for a server, and for memory."""
+    from ..storage.opening import misspelt
+
     path = where.partition(":///")[2] if where.startswith("sqlite:") else where
-    return None if "://" in path or path in ("", ":memory:", "memory") else Path(path).expanduser()
+    return None if "://" in path or misspelt(path) or path in ("", ":memory:", "memory") else Path(path).expanduser()
 
 
 def hidden(text: str) -> str:

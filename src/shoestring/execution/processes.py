@@ -96,7 +96,6 @@ class Processes:
             elif message[0] == "report":
                 job.live.reports.append(message[1])
                 job.live.told(message[1])
-                job.live.told(message[1])
             elif message[0] in ("left", "folder", "hopeless"):
                 process.reply(answer(job.live, message))
             else:

@@ -68,7 +68,11 @@ def read_study(url: str, name: str | None = None) -> Found:
     from sqlalchemy import create_engine
     from sqlalchemy.exc import SQLAlchemyError
 
-    engine = create_engine(url)
+    try:
+        engine = create_engine(url)
+    except (SQLAlchemyError, ImportError, ValueError) as error:  # no such kind of database, or no driver for it here
+        kind = url.partition("://")[0]
+        raise StudyError(f"a database at {kind}://... cannot be read here: {type(error).__name__}; install its driver") from None
     try:
         with engine.connect() as connection:
             study, title = find_study(connection, name)

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..acquisition.averaging import surface_of
+from ..errors import NothingFits, SpaceExhausted
 from ..numerics import Array
 from ..trial import Suggestion, Trial
 from .auto import Auto
@@ -26,13 +27,18 @@ GAIN = 0.01  # of log value: less is not worth a move
 
 
 def suggest_many(method: Method, situation: Situation, count: int) -> list[Suggestion]:
-    """``count`` suggestions that take each other into account."""
+    """``count`` suggestions that take each other into account; fewer, but one, where the space or the budget holds no more."""
     suggestions: list[Suggestion] = []
     if isinstance(method, Auto) and situation.space.fidelities:
         method = method.choice(situation)
     for _ in range(count):
         there = with_pending(situation, suggestions)
-        suggestions.append(keep_to_budget(beside(method, suggestions).suggest(there), there))
+        try:
+            suggestions.append(keep_to_budget(beside(method, suggestions).suggest(there), there))
+        except (SpaceExhausted, NothingFits):
+            if not suggestions:
+                raise
+            break  # as many as there are
     if count > 1 and isinstance(method, Bayes) and getattr(method.acquisition, "joint", False):
         chosen = [j for j, suggestion in enumerate(suggestions) if suggestion.model is not None]  # not those of the start
         for _ in range(ROUNDS if len(chosen) > 1 else 0):

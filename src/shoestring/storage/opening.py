@@ -27,6 +27,8 @@ def open_storage(where: str | os.PathLike[str] | Storage) -> Storage:
     text = os.fspath(where)
     if not isinstance(text, str) or not text.strip() or "\0" in text:
         raise StorageError(f"storage={where!r} is not an address; give {EXAMPLES}")
+    if misspelt(text):
+        raise unreadable()
     scheme, separator, rest = text.partition("://")
     if isinstance(where, os.PathLike) or not separator:
         return MemoryStorage() if where == "memory" else _sqlite(text)
@@ -74,6 +76,15 @@ def _postgres(text: str) -> Storage:
     try:
         address = make_url(text)
     except (ArgumentError, ValueError):  # whose words may repeat the password
-        example = "postgresql://user:password@host:5432/database, with @ : / in a password written as %40 %3A %2F"
-        raise StorageError(f"this PostgreSQL address cannot be read; write {example}") from None
+        raise unreadable() from None
     return SQLStorage(PostgresServer(address))
+
+
+def misspelt(text: str) -> bool:
+    """Whether it was meant for a server and would be taken for a file, whose name is shown: ``postgresql:/me:secret@host``."""
+    return "://" not in text and "@" in text and text.lower().startswith("postgres")
+
+
+def unreadable() -> StorageError:
+    example = "postgresql://user:password@host:5432/database, with @ : / in a password written as %40 %3A %2F"
+    return StorageError(f"this PostgreSQL address cannot be read; write {example}")

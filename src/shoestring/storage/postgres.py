@@ -68,9 +68,10 @@ class PostgresServer:
 
     @property
     def url(self) -> str:
-        """Without the password, and without the options, of which one may be a password."""
-        shown = self._address
-        return URL.create("postgresql", shown.username, None, shown.host, shown.port, shown.database).render_as_string()
+        """Without the password, and without an option that is one."""
+        full = self._address
+        query = {name: value for name, value in full.query.items() if not _secret(name)}
+        return URL.create("postgresql", full.username, None, full.host, full.port, full.database, query).render_as_string()
 
     # -- connections -------------------------------------------------------------------------------------------------
 
@@ -97,6 +98,9 @@ class PostgresServer:
     def door(self) -> AbstractContextManager[None]:
         """The server lets in whoever is next."""
         return nullcontext()
+
+    def flush(self) -> None:
+        """The server has done so when a commit returns."""
 
     def alone(self, connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ALONE})")
@@ -128,7 +132,7 @@ class PostgresServer:
 
     def _without_secrets(self, text: str) -> str:
         """A driver should not repeat a password, but then it might."""
-        hidden = [value for name, value in self._address.query.items() if "password" in name]
+        hidden = [value for name, value in self._address.query.items() if _secret(name)]
         for secret in (self._address.password, *hidden):
             text = text.replace(secret, "***") if isinstance(secret, str) and secret else text
         return text
@@ -145,6 +149,10 @@ class PostgresServer:
     def examine(self, connection: Connection) -> list[str]:
         """PostgreSQL looks after its files itself (pg_amcheck)."""
         return []
+
+
+def _secret(option: str) -> bool:
+    return any(word in option for word in ("password", "secret", "scram"))
 
 
 def _connected(connection: Any, record: Any) -> None:

@@ -54,7 +54,7 @@ RENEW = (
     .returning(trials.c.number)
 )
 HELD = select(trials.c.number, trials.c.worker).where(
-    (trials.c.study == study) & (trials.c.state == "running") & trials.c.worker.is_not(None)
+    (trials.c.study == study) & RUNNING & trials.c.worker.is_not(None)
 )
 LATE = (trials.c.study == study) & RUNNING & (trials.c.leased_until < now())
 ANY_LATE = select(trials.c.number).where(LATE).limit(1)
