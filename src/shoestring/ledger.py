@@ -61,7 +61,8 @@ class Ledger:
         try:
             self.columns.put(trial.number, trial)  # first, so that nothing is known of a trial that does not fit
         except ConfigError as error:
-            raise StudyError(f"trial {trial.number} is of a wider space ({error}): the study was extended; open it again") from None
+            wider = f"trial {trial.number} is of a wider space ({error})"
+            raise StudyError(f"{wider}: the study was extended; open it again") from None
         if trial.number == len(self.trials):
             self.trials.append(trial)
             self.clocks.append(stored.clocks)
