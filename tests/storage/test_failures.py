@@ -136,9 +136,9 @@ def test_patience_ends(weather, monkeypatch):
 
 
 def test_a_file_that_stays_locked_is_an_error_that_names_it(sqlite_place, monkeypatch):
+    monkeypatch.setattr("shoestring.storage.sqlite.BUSY", 0.05)
     storage = sqlite_place.open()
     study = storage.begin("study", {})[0].id
-    monkeypatch.setattr("shoestring.storage.sqlite.BUSY", 0.05)
     monkeypatch.setattr(type(storage._database).write, "__defaults__", (0.0,))
     other = sqlite3.connect(sqlite_place.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

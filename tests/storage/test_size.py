@@ -51,6 +51,7 @@ CALLS = {
     "nothing new": lambda storage, study: storage.since(study, 10**9),
     "best": lambda storage, study: storage.best(study, False),
     "reap": lambda storage, study: storage.reap(study, 1.0),
+    "renew": lambda storage, study: storage.renew(study, {0: "token", 1: "token"}, 60.0),
     "find": lambda storage, study: storage.find("study"),
     "write": lambda storage, study: storage.write(
         study, running(storage.find("study").trials), lease=lease(), limits=Limits(10**9, 1e18), expected=1.0

@@ -1,7 +1,10 @@
 """What is stored comes back exactly, or is refused with a reason before anything is written."""
 
+import copy
 import json
 import math
+import pickle
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -56,6 +59,16 @@ def test_any_trial_comes_back(trial):
     assert repr(back) == repr(trial)  # -0.0, True for 1, and when it was asked, which do not count for ==
     full = {name: None if value is None else value for name, value in back.to_dict().items()}
     assert full == Trial.from_dict(json.loads(trial_text(trial))).to_dict() == trial.to_dict()
+
+
+def test_what_is_read_is_a_trial_like_any_other():
+    trial = read_back(done(3, 0.5)).trial
+    assert type(trial) is Trial
+    with pytest.raises(FrozenInstanceError):
+        trial.value = 1.0
+    assert trial.finish(State.FAILED, error="x") == done(3, 0.5).finish(State.FAILED, error="x")
+    assert pickle.loads(pickle.dumps(trial)) == copy.deepcopy(trial) == trial.detached() == trial
+    assert hash(State.DONE) == hash(trial.state)
 
 
 def test_what_says_nothing_takes_no_room():

@@ -65,6 +65,10 @@ class Backend(Protocol):
         """Where those who want to write wait for each other."""
         ...
 
+    def flush(self) -> None:
+        """Return when all that has been committed is on the disk."""
+        ...
+
     def alone(self, connection: Connection) -> None:
         """For the rest of the transaction, no other one makes tables or studies."""
         ...
@@ -104,7 +108,9 @@ class Database:
 
     def write(self, work: Callable[[Connection], Result], patience: float = PATIENCE) -> Result:
         """``work`` may be done again, and must notice what it did the first time."""
-        return self._try(work, self.backend.writing, self.backend.door, patience)
+        result = self._try(work, self.backend.writing, self.backend.door, patience)
+        self.backend.flush()
+        return result
 
     def _try(
         self,

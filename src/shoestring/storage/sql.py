@@ -161,7 +161,7 @@ class SQLStorage(SQLStudies):
     def renew(self, study: int, held: Mapping[int, str], seconds: float) -> set[int]:
         if not held:
             return set()
-        values = {"study_": study, "held_": list(held.items()), "lease_": amount(seconds, "a lease")}
+        values = {"study_": study, "numbers_": list(held), "held_": list(held.items()), "lease_": amount(seconds, "a lease")}
 
         def work(connection: Connection) -> set[int]:
             connection.execute(statements.TURN, {"study_": study})

@@ -49,6 +49,7 @@ LOWEST, HIGHEST = best(False), best(True)
 RENEW = (
     update(trials)
     .where(trials.c.study == study, RUNNING)
+    .where(trials.c.number.in_(bindparam("numbers_", expanding=True)))  # which has an index; the pair has none
     .where(tuple_(trials.c.number, trials.c.token).in_(bindparam("held_", expanding=True)))
     .values(leased_until=now() + bindparam("lease_"))
     .returning(trials.c.number)
