@@ -184,7 +184,7 @@ def test_a_model_is_asked_when_the_fidelity_has_doubled(monkeypatch):
     def counted(situation, trial, reports):
         calls.append(reports[-1]["fidelity"]["epochs"])
 
-    monkeypatch.setattr("shoestring.study.prospect", counted)
+    monkeypatch.setattr("shoestring.asking.prospect", counted)
     study = learned()
     study.enqueue({"x": 0.95})
     study.minimize(eager([]), 14)
@@ -207,7 +207,7 @@ def test_what_the_model_takes_is_not_charged_to_the_objective(monkeypatch):
     def slow(situation, trial, reports):
         time.sleep(0.05)
 
-    monkeypatch.setattr("shoestring.study.prospect", slow)
+    monkeypatch.setattr("shoestring.asking.prospect", slow)
 
     def objective(config, trial):
         for epochs in (1, 2, 4):
