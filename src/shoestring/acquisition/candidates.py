@@ -74,10 +74,14 @@ def _steps(count: int) -> NDArray[np.intp]:
 
 def known(U: Array, seen: Array) -> NDArray[np.bool_]:
     """Which rows of U stand in ``seen``."""
-    if not len(seen):
+    if not len(seen) or not len(U):
         return np.zeros(len(U), dtype=bool)
-    marks = {row.tobytes() for row in np.rint(seen / SAME).astype(np.int64)}
-    return np.array([row.tobytes() in marks for row in np.rint(U / SAME).astype(np.int64)])
+    sought, rows = (np.rint(points / SAME).astype(np.int64) for points in (U, seen))
+    if len(rows) > len(sought):  # of many thousands, only those whose sum of odd multiples is that of one sought can be it
+        factors = np.arange(1, 2 * U.shape[1], 2, dtype=np.int64) * 0x9E3779B97F4A7C1
+        rows = rows[np.isin((rows * factors).sum(axis=1), (sought * factors).sum(axis=1))]
+    marks = {row.tobytes() for row in rows}
+    return np.array([row.tobytes() in marks for row in sought])
 
 
 def unseen(space: Space, seen: Array, rng: np.random.Generator) -> Array:
