@@ -113,9 +113,10 @@ def short_text(regret: dict[str, Any], latency: dict[str, Any]) -> str:
         "",
         f"One suggestion in ten dimensions after 100 results takes {own:.0f} ms: {optuna:.1f} times faster than Optuna's "
         "GPSampler and",
-        f"{botorch:.0f} times faster than BoTorch, in one run on one thread; after 1000 results "
-        f"{latency['vs_optuna']['1000']:.1f} and {latency['vs_botorch']['1000']:.0f} times.",
+        f"{botorch:.0f} times faster than BoTorch, in one run on one thread.",
     ]
+    if many := scale_text.short_text():
+        lines += textwrap.wrap(many, 120)
     if costs := cost_text.short_text():
         lines += ["", *textwrap.wrap(costs, 120)]
     return "\n".join(lines)

@@ -53,6 +53,20 @@ def growing(found: dict[str, Any]) -> list[str]:
     return ["", told + (f" At 1,000 trials it is {faster}." if faster else "")]
 
 
+def short_text() -> str:
+    """For the README."""
+    found = report("subset").get("growth")
+    figures = growth.key(found) if found else {}
+    if "vs_optuna_1000" not in figures or "vs_botorch_1000" not in figures:
+        return ""
+    asks = figures["ask_ms"]
+    return (
+        f"After 1,000 results it takes {asks['1000']:.0f} ms, after 10,000 it takes {asks['10000']:.0f} ms; after 1,000 that is "
+        f"{figures['vs_optuna_1000']:.0f} times faster than Optuna's GPSampler and {figures['vs_botorch_1000']:.0f} times faster "
+        "than BoTorch."
+    )
+
+
 def many_text() -> str:
     """Thousands of trials."""
     found = report("subset")

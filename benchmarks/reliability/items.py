@@ -10,6 +10,7 @@ CROWD, DAMAGE, FAILURES = "tests/storage/test_processes.py", "tests/storage/test
 SCHEMA, TEXT, LEASES, SIZE = (f"tests/storage/test_{name}.py" for name in ("schema", "text", "leases", "size"))
 WORKERS, THREADS, DASK, RAY = (f"tests/execution/test_{name}.py" for name in ("processes", "threads", "on_dask", "on_ray"))
 SIGNALS, CLI = "tests/execution/test_interruption.py", "tests/cli/test_interruption.py"
+FOUND = "tests/test_found_again.py"
 KEEPING, RESUME, ROBUST = "tests/test_keeping.py", "tests/test_resume.py", "tests/test_robustness.py"
 
 
@@ -97,11 +98,12 @@ ITEMS = (
     of(20, "what is no result", (WORKERS, "test_what_is_no_result_fails_its_trial_and_the_study_goes_on")),
     of(21, "resumed in a new process, bit for bit",
        (KEEPING, "test_the_trials_are_those_of_a_study_in_memory_however_it_is_divided "
-                 "test_another_process_goes_on_as_this_one_would_have test_every_suggestion_comes_out_the_same_again"),
+                 "test_another_process_goes_on_as_this_one_would_have"),
+       (FOUND, "test_every_suggestion_comes_out_the_same_again"),
        (RESUME, "test_in_a_new_process_the_next_suggestions_are_the_same_to_the_last_bit "
                 "test_after_ctrl_c_it_goes_on_as_if_nothing_had_happened")),
     of(22, "the same name with another space",
-       (KEEPING, "test_another_space_is_refused_and_nothing_is_lost test_a_space_can_be_widened_and_old_trials_stay_in_use "
+       (FOUND, "test_another_space_is_refused_and_nothing_is_lost test_a_space_can_be_widened_and_old_trials_stay_in_use "
                  "test_a_space_cannot_be_narrowed test_the_order_of_parameters_does_not_make_another_space")),
     of(23, "standard input closed", (WORKERS, "test_nothing_ever_waits_for_an_answer")),
     of(24, "64 asks at once in a space of 27",

@@ -6,15 +6,15 @@ Several processes may ask at once: each suggestion sees those before it, and one
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import Any
 
-from .budget import Budget, seconds_of
+from .budget import Budget
 from .encoding import Encoding
 from .errors import Behind, MethodError, NothingFits, OverBudget, SpaceExhausted
+from .execution.hire import length_of_time
 from .history import History
 from .observations import observe
 from .parameters import plain
@@ -60,7 +60,7 @@ class Asking(Records):
         Raises SpaceExhausted when every config of a finite space has been tried. ``lease`` is for a process that ends before the
         trial does: how long the trial stays reserved ("24h"), since nobody is there to renew it.
         """
-        return self._asked(1, positive(lease, "lease") if lease is not None else None)[0]
+        return self._asked(1, length_of_time(lease, "lease") if lease is not None else None)[0]
 
     def ask_many(self, count: int) -> list[Trial]:
         """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
@@ -153,16 +153,6 @@ class Asking(Records):
             found = prospect(self.situation, self._find(trial), reports)
             self.optimizer_seconds += time.perf_counter() - began
             return found
-
-
-def positive(value: float | str, what: str) -> float:
-    """Seconds, or text such as "24h"."""
-    if isinstance(value, str):
-        return seconds_of(value)
-    number = plain(value)
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 < number < math.inf:
-        raise MethodError(f'{what} must be a positive number of seconds or a text such as "24h", not {value!r}')
-    return float(number)
 
 
 def whole_number(value: Any, what: str) -> int:

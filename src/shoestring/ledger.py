@@ -16,15 +16,13 @@ from .columns import Columns
 from .errors import Behind, ConfigError, StorageError, StudyError
 from .history import History
 from .space import Config, Space
-from .storage.base import Limits, Storage, Stored, Waiting
+from .storage.base import Clocks, Limits, Storage, Stored, Waiting
 from .storage.heartbeat import Heartbeat
 from .storage.memory import MemoryStorage
 from .storage.workers import surely_dead
 from .trial import State, Trial
 
 log = logging.getLogger("shoestring")
-
-Clocks = tuple[int, int | None, int | None]  # of a trial: opened, abandoned, closed, by the study's clock
 
 
 class Ledger:

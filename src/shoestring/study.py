@@ -16,13 +16,13 @@ from typing import Any, Literal
 import numpy as np
 
 from . import archive
-from .asking import Asking, positive, whole_number
+from .asking import Asking, whole_number
 from .budget import Budget, read_budget
 from .checkpoints import Checkpoints
 from .encoding import Encoding
 from .errors import BudgetError, MethodError, SpaceError
 from .evaluate import Objective
-from .execution.hire import hire, whole
+from .execution.hire import hire, length_of_time, whole
 from .history import History
 from .keeping import LEASE, SETTINGS, begun, find_storage, known_space, load, texts
 from .loop import Callback, run
@@ -125,7 +125,7 @@ class Study(Asking):
         self._encoding = Encoding(space)
         if found is not None:
             self.take_over(found)
-        self.ledger = begun(self, self.storage, name, positive(lease, "lease"), extend)
+        self.ledger = begun(self, self.storage, name, length_of_time(lease, "lease"), extend)
 
     def take_over(self, found: StudyRecord) -> None:
         """The settings of the study that is there go before those given: its next suggestion must not depend on who asks."""

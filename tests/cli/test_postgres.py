@@ -11,17 +11,12 @@ from pathlib import Path
 import pytest
 
 from tests.cli.programs import QUICK, SPACE, begin, call, environment, script
-from tests.storage.server import PASSWORD, QUOTED, Server, missing
+from tests.storage.server import PASSWORD, QUOTED, Server, served
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    reason = missing()
-    if reason is not None:
-        pytest.skip(reason)
-    server = Server()
-    yield server
-    server.stop()
+    yield from served()
 
 
 def test_a_password_is_never_printed_nor_kept(here: Path, server: Server) -> None:

@@ -7,7 +7,7 @@ import pytest
 import shoestring as st
 from shoestring.execution.alone import Alone
 from shoestring.execution.futures import Futures
-from shoestring.execution.hire import capacity, hire, seconds
+from shoestring.execution.hire import capacity, hire, length_of_time
 from shoestring.execution.processes import Processes
 from shoestring.execution.threads import Threads
 from shoestring.progress import line
@@ -66,8 +66,8 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(options, said):
 
 
 def test_a_timeout_is_a_time():
-    assert seconds("10m") == 600.0
-    assert seconds(2) == 2.0
+    assert length_of_time("10m", "timeout") == 600.0
+    assert length_of_time(2, "timeout") == 2.0
 
 
 def test_the_line_says_how_many_are_running():

@@ -1,17 +1,12 @@
 import pytest
 
 from tests.storage.places import Place
-from tests.storage.server import Server, missing
+from tests.storage.server import served
 
 
 @pytest.fixture(scope="session")
 def server():
-    reason = missing()
-    if reason is not None:
-        pytest.skip(reason)
-    server = Server()
-    yield server
-    server.stop()
+    yield from served()
 
 
 @pytest.fixture

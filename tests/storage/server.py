@@ -13,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 PASSWORD = "pa55:w@rd/%"  # characters that have to be quoted in an address
@@ -115,3 +116,15 @@ class Server:
     @property
     def address(self) -> str:
         return f"postgresql://shoe:{QUOTED}@127.0.0.1:{self.port}/postgres"
+
+
+def served() -> Iterator[Server]:
+    """For fixtures: a server while it is needed, or a skip that says what is missing."""
+    import pytest  # here, since a benchmark starts servers too
+
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    server = Server()
+    yield server
+    server.stop()

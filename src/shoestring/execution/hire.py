@@ -28,7 +28,7 @@ def hire(
 ) -> Crew:
     """Those who will evaluate: this process for one worker without a timeout, or else the executor, threads, or processes."""
     count = None if workers is None else whole(workers, "workers", 1)
-    limit = None if timeout is None else seconds(timeout)
+    limit = None if timeout is None else length_of_time(timeout, "timeout")
     if executor is not None:
         if threads:
             raise MethodError("give executor= or threads=True, not both")
@@ -79,14 +79,14 @@ def whole(value: Any, what: str, least: int) -> int:
     return number
 
 
-def seconds(timeout: Any) -> float:
-    """``"10m"`` or a number of seconds."""
-    value = plain(timeout)
+def length_of_time(given: Any, what: str) -> float:
+    """``"10m"`` or a number of seconds, in seconds."""
+    value = plain(given)
     if isinstance(value, str):
         try:
             return seconds_of(value)
         except BudgetError as error:
-            raise MethodError(f"timeout={value!r} cannot be read; write it like \"45s\" or \"10m\"") from error
+            raise MethodError(f"{what}={value!r} cannot be read; write it like \"45s\" or \"10m\"") from error
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise MethodError(f"timeout must be a positive number of seconds, or text like \"10m\", not {timeout!r}")
+        raise MethodError(f"{what} must be a positive number of seconds, or text like \"10m\", not {given!r}")
     return float(value)

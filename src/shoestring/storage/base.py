@@ -28,6 +28,7 @@ from typing import Any, Protocol, runtime_checkable
 from ..trial import Trial
 
 Settings = Mapping[str, Any]  # JSON-ready
+Clocks = tuple[int, int | None, int | None]  # of a trial: opened, abandoned, closed, by the study's clock
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Stored:
     closed: int | None = None
 
     @property
-    def clocks(self) -> tuple[int, int | None, int | None]:
+    def clocks(self) -> Clocks:
         return self.opened, self.abandoned, self.closed
 
 

@@ -15,11 +15,9 @@ from sqlalchemy import Connection, Row
 
 from ..trial import State, Trial
 from . import life, statements
-from .base import Stored
+from .base import Clocks, Stored
 from .text import read_trial, sealed
 from .totals import Totals, share
-
-Clocks = tuple[int, int | None, int | None]  # opened, abandoned, closed
 
 
 def turn(connection: Connection, study: int, where: str) -> Row[Any]:

@@ -1,0 +1,20 @@
+"""A small study to be kept, and how it is looked at."""
+
+import shoestring as st
+
+SPACE = st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"))
+
+
+WIDER = st.Space(x=st.Float(0, 2), y=st.Float(0.0001, 1, log=True), kind=st.Choice("a", "b", "c"))
+
+
+def bowl(config):
+    return (config["x"] - 0.3) ** 2 + (config["y"] - 0.2) ** 2 + 0.1 * (config["kind"] == "a")
+
+
+def configs(study):
+    return [trial.config for trial in study.history if trial.state is not st.State.ABANDONED]
+
+
+def study(where, **options):
+    return st.Study(SPACE, **({"seed": 3, "stop": None, "name": "bowl"} | options), storage=where)

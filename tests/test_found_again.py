@@ -1,0 +1,205 @@
+"""A study that is opened again: its space, its settings, its code, and its suggestions computed once more."""
+
+import logging
+
+import pytest
+
+import shoestring as st
+from shoestring.storage import open_storage
+from tests.kept import SPACE, WIDER, bowl, configs, study
+
+
+@pytest.fixture
+def where(tmp_path):
+    return f"sqlite:///{tmp_path / 'tune.db'}"
+
+
+# -- another space ----------------------------------------------------------------------------------------------------
+
+
+def test_another_space_is_refused_and_nothing_is_lost(where):
+    study(where).minimize(bowl, 4)
+    with pytest.raises(st.StudyError, match=r"study 'bowl' has another space: .*y is missing.*extend=True"):
+        st.Study(st.Space(x=st.Float(0, 2)), storage=where, name="bowl")
+    assert len(study(where).history) == 4
+
+
+def test_a_space_can_be_widened_and_old_trials_stay_in_use(where):
+    study(where).minimize(bowl, 10)
+    before = configs(study(where))
+    wider = st.Study(WIDER, storage=where, name="bowl", stop=None, extend=True)
+    wider.minimize(bowl, 14)
+    assert configs(wider)[:10] == before
+    assert len(wider.result.history) == 14
+    assert st.Study.load(where).space == WIDER
+
+
+def test_a_process_that_knows_the_narrower_space_does_not_write_it_back(where):
+    older = study(where, method=st.Random())
+    wide = st.Space(x=st.Float(0, 2), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"))
+    st.Study(wide, storage=where, name="bowl", extend=True)
+    older.minimize(bowl, 2)
+    assert st.Study.load(where).space == wide
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        st.Space(x=st.Float(0.5, 2), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b")),
+        st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1), kind=st.Choice("a", "b")),
+        st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("b", "c")),
+        st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"), more=st.Int(1, 3)),
+        st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1, log=True)),
+        st.Space(x=st.Int(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b")),
+    ],
+)
+def test_a_space_cannot_be_narrowed(where, space):
+    study(where).minimize(bowl, 2)
+    with pytest.raises(st.StudyError, match="cannot be extended"):
+        st.Study(space, storage=where, name="bowl", extend=True)
+    assert len(study(where).history) == 2
+
+
+def test_the_order_of_parameters_does_not_make_another_space(where):
+    study(where).minimize(bowl, 9)
+    turned = st.Study(st.Space(**dict(reversed(list(SPACE.items())))), storage=where, name="bowl", stop=None)
+    turned.minimize(bowl, 12)
+    whole = study(None)
+    whole.minimize(bowl, 12)
+    assert configs(turned) == configs(whole)
+
+
+# -- found again ------------------------------------------------------------------------------------------------------
+
+
+def test_settings_of_the_study_go_before_those_given(where, caplog):
+    study(where, seed=7).minimize(bowl, 3)
+    with caplog.at_level(logging.INFO, logger="shoestring"):
+        again = study(where, seed=8)
+    assert again.seed == 7
+    assert "goes on with its own seed=7" in caplog.text
+
+
+def test_of_two_that_begin_a_study_at_once_both_go_on_with_one_seed(where, monkeypatch):
+    storage = open_storage(where)
+    first = study(where, seed=None)
+    monkeypatch.setattr(storage, "find", lambda name: None)  # as long as the first one had not begun it
+    assert study(storage, seed=None).seed == first.seed
+
+
+def test_a_study_that_maximizes_goes_on_maximizing(where):
+    study(where).maximize(lambda config: -bowl(config), 4)
+    again = study(where)
+    assert again.direction == "maximize"
+    again.maximize(lambda config: -bowl(config), 6)
+    assert again.best.value == max(trial.value for trial in again.history)
+    with pytest.raises(st.MethodError, match="begun to maximize"):
+        again.minimize(bowl, 8)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        {"method": st.EIAlpha(0.5), "stop": st.RegretBound(0.01) | st.Patience(30) & st.EIBelow(0.1)},
+        {"method": st.KG(), "stop": st.WorthIt(2.0), "cost_model": st.LinearCost(2)},
+        {"model": st.GP(kernel="se", warp=True), "subset": st.KMeansSubset(10)},
+        {"model": st.VFE(12), "subset": None},
+        {},
+    ],
+)
+def test_load_brings_the_code_along(where, code):
+    study(where, **code).minimize(bowl, 2)
+    again, fresh = st.Study.load(where), st.Study(SPACE, **({"stop": None} | code))
+    for part in ("method", "rule", "model", "cost_model"):
+        assert getattr(again, part) == getattr(fresh, part)
+
+
+def test_a_study_goes_on_with_the_method_that_was_given_last(where):
+    study(where, method=st.EI()).minimize(bowl, 2)
+    study(where, method=st.KG()).minimize(bowl, 3)
+    assert st.Study.load(where).method == st.Study(SPACE, method=st.KG()).method
+
+
+def test_load_asks_for_code_of_which_there_is_no_text(where):
+    known = st.KnownCost(lambda config: 1.0)
+    study(where, cost_model=known)
+    with pytest.raises(st.MethodError, match="cost_model"):
+        st.Study.load(where)
+    assert st.Study.load(where, cost_model=known).name == "bowl"
+
+
+def test_a_stop_from_before_does_not_end_the_next_run(where):
+    study(where).halt("enough")
+    assert len(study(where).minimize(bowl, 3).history) == 3
+
+
+def test_load_says_what_is_there(where):
+    with pytest.raises(st.StudyError, match="there are: none"):
+        st.Study.load(where)
+    study(where)
+    with pytest.raises(st.StudyError, match=r"no study 'cup'.*'bowl'"):
+        st.Study.load(where, "cup")
+    study(where, name="second")
+    with pytest.raises(st.StudyError, match="which study"):
+        st.Study.load(where)
+
+
+# -- replay -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["auto", st.EI(), st.Random(), st.EICool()])
+def test_every_suggestion_comes_out_the_same_again(where, method):
+    study(where, method=method).minimize(bowl, 12)
+    found = st.Study.load(where).replay()
+    assert (found.checked, found.first_difference) == (12, None)
+
+
+def test_replay_of_trials_that_ran_side_by_side(where):
+    one, other = study(where, method=st.EI(), initial=2), study(where, method=st.EI(), initial=2)
+    held = []
+    for step in range(12):
+        asking = one if step % 2 else other
+        held.append(asking.ask())
+        if len(held) == 3:
+            done = held.pop(step % 3)
+            other.tell(done, bowl(done.config), cost=1.0)
+    batch = one.ask_many(3)
+    one.tell(batch[1], 0.5, cost=1.0)
+    found = st.Study.load(where).replay()
+    assert (found.checked, found.first_difference) == (15, None)
+
+
+def test_replay_of_a_batch_with_an_enqueued_trial_while_another_process_tells(where, monkeypatch):
+    one, other = study(where, method=st.EI(), initial=2), study(where, method=st.EI(), initial=2)
+    for value in (0.1, 0.2, 0.4):
+        one.tell(one.ask(), value, cost=1.0)
+    held = other.ask()
+    one.enqueue({"x": 0.77, "y": 0.1, "kind": "a"})
+    write = one.storage.write
+
+    def told_meanwhile(*arguments, **options):
+        monkeypatch.undo()
+        other.tell(held, -3.0, cost=1.0)
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(one.storage, "write", told_meanwhile)
+    one.ask_many(2)
+    found = one.replay()
+    assert (found.checked, found.first_difference) == (5, None)
+
+
+def test_replay_names_the_first_that_differs(where):
+    study(where, method=st.EI()).minimize(bowl, 10)
+    found = st.Study.load(where, method=st.Random()).replay()
+    number, how = found.first_difference
+    assert number <= 9
+    assert " was " in how
+
+
+def test_enqueued_and_added_trials_are_passed_over(where):
+    kept = study(where)
+    kept.add({"x": 0.1, "y": 0.1, "kind": "a"}, 0.3, cost=1.0)
+    kept.enqueue({"x": 0.2, "y": 0.1, "kind": "a"})
+    kept.minimize(bowl, 5)
+    found = kept.replay()
+    assert (found.checked, found.passed_over, found.first_difference) == (3, 2, None)
