@@ -6,9 +6,54 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: two threads on busy cores make small matrices slow
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.storage.places import Place
+from tests.storage.server import served
 
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
+
+pytest.register_assert_rewrite("tests.execution.engines")  # so that what fails there shows its values
+
+
+@pytest.fixture(scope="session")
+def server():
+    """One PostgreSQL server for all tests, each of which has a schema of its own."""
+    yield from served()
+
+
+@pytest.fixture
+def sqlite_place(tmp_path):
+    place = Place("sqlite", f"sqlite:///{tmp_path}/tune.db")
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def postgres_place(server):
+    place = Place("postgresql", server.schema(), server)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+def own_server():
+    """For tests that stop it."""
+    yield from served(durable=True)
+
+
+@pytest.fixture
+def own_server_place(own_server):
+    place = Place("postgresql", own_server.address, own_server)
+    yield place
+    place.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request):
+    """A place that several processes share."""
+    return request.getfixturevalue("sqlite_place" if request.param == "sqlite" else "postgres_place")

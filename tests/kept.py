@@ -1,6 +1,7 @@
 """A small study to be kept, and how it is looked at."""
 
 import shoestring as st
+from tests.storage.places import Place
 
 SPACE = st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"))
 
@@ -16,5 +17,7 @@ def configs(study):
     return [trial.config for trial in study.history if trial.state is not st.State.ABANDONED]
 
 
-def study(where, **options):
-    return st.Study(SPACE, **({"seed": 3, "stop": None, "name": "bowl"} | options), storage=where)
+def study(place, **options):
+    """``place``: where it is opened anew, as another process would; an address; or None, in memory."""
+    storage = place.open() if isinstance(place, Place) else place
+    return st.Study(SPACE, **({"seed": 3, "stop": None, "name": "bowl"} | options), storage=storage)

@@ -1,45 +1,40 @@
 """A study that is opened again: its space, its settings, its code, and its suggestions computed once more."""
 
 import logging
+import math
 
+import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.storage import open_storage
 from tests.kept import SPACE, WIDER, bowl, configs, study
-
-
-@pytest.fixture
-def where(tmp_path):
-    return f"sqlite:///{tmp_path / 'tune.db'}"
-
 
 # -- another space ----------------------------------------------------------------------------------------------------
 
 
-def test_another_space_is_refused_and_nothing_is_lost(where):
-    study(where).minimize(bowl, 4)
+def test_another_space_is_refused_and_nothing_is_lost(database):
+    study(database).minimize(bowl, 4)
     with pytest.raises(st.StudyError, match=r"study 'bowl' has another space: .*y is missing.*extend=True"):
-        st.Study(st.Space(x=st.Float(0, 2)), storage=where, name="bowl")
-    assert len(study(where).history) == 4
+        st.Study(st.Space(x=st.Float(0, 2)), storage=database.open(), name="bowl")
+    assert len(study(database).history) == 4
 
 
-def test_a_space_can_be_widened_and_old_trials_stay_in_use(where):
-    study(where).minimize(bowl, 10)
-    before = configs(study(where))
-    wider = st.Study(WIDER, storage=where, name="bowl", stop=None, extend=True)
+def test_a_space_can_be_widened_and_old_trials_stay_in_use(database):
+    study(database).minimize(bowl, 10)
+    before = configs(study(database))
+    wider = st.Study(WIDER, storage=database.open(), name="bowl", stop=None, extend=True)
     wider.minimize(bowl, 14)
     assert configs(wider)[:10] == before
     assert len(wider.result.history) == 14
-    assert st.Study.load(where).space == WIDER
+    assert st.Study.load(database.open()).space == WIDER
 
 
-def test_a_process_that_knows_the_narrower_space_does_not_write_it_back(where):
-    older = study(where, method=st.Random())
+def test_a_process_that_knows_the_narrower_space_does_not_write_it_back(database):
+    older = study(database, method=st.Random())
     wide = st.Space(x=st.Float(0, 2), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"))
-    st.Study(wide, storage=where, name="bowl", extend=True)
+    st.Study(wide, storage=database.open(), name="bowl", extend=True)
     older.minimize(bowl, 2)
-    assert st.Study.load(where).space == wide
+    assert st.Study.load(database.open()).space == wide
 
 
 @pytest.mark.parametrize(
@@ -53,16 +48,16 @@ def test_a_process_that_knows_the_narrower_space_does_not_write_it_back(where):
         st.Space(x=st.Int(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b")),
     ],
 )
-def test_a_space_cannot_be_narrowed(where, space):
-    study(where).minimize(bowl, 2)
+def test_a_space_cannot_be_narrowed(database, space):
+    study(database).minimize(bowl, 2)
     with pytest.raises(st.StudyError, match="cannot be extended"):
-        st.Study(space, storage=where, name="bowl", extend=True)
-    assert len(study(where).history) == 2
+        st.Study(space, storage=database.open(), name="bowl", extend=True)
+    assert len(study(database).history) == 2
 
 
-def test_the_order_of_parameters_does_not_make_another_space(where):
-    study(where).minimize(bowl, 9)
-    turned = st.Study(st.Space(**dict(reversed(list(SPACE.items())))), storage=where, name="bowl", stop=None)
+def test_the_order_of_parameters_does_not_make_another_space(database):
+    study(database).minimize(bowl, 9)
+    turned = st.Study(st.Space(**dict(reversed(list(SPACE.items())))), storage=database.open(), name="bowl", stop=None)
     turned.minimize(bowl, 12)
     whole = study(None)
     whole.minimize(bowl, 12)
@@ -72,24 +67,24 @@ def test_the_order_of_parameters_does_not_make_another_space(where):
 # -- found again ------------------------------------------------------------------------------------------------------
 
 
-def test_settings_of_the_study_go_before_those_given(where, caplog):
-    study(where, seed=7).minimize(bowl, 3)
+def test_settings_of_the_study_go_before_those_given(database, caplog):
+    study(database, seed=7).minimize(bowl, 3)
     with caplog.at_level(logging.INFO, logger="shoestring"):
-        again = study(where, seed=8)
+        again = study(database, seed=8)
     assert again.seed == 7
     assert "goes on with its own seed=7" in caplog.text
 
 
-def test_of_two_that_begin_a_study_at_once_both_go_on_with_one_seed(where, monkeypatch):
-    storage = open_storage(where)
-    first = study(where, seed=None)
+def test_of_two_that_begin_a_study_at_once_both_go_on_with_one_seed(database, monkeypatch):
+    storage = database.open()
+    first = study(database, seed=None)
     monkeypatch.setattr(storage, "find", lambda name: None)  # as long as the first one had not begun it
-    assert study(storage, seed=None).seed == first.seed
+    assert st.Study(SPACE, seed=None, storage=storage, name="bowl").seed == first.seed
 
 
-def test_a_study_that_maximizes_goes_on_maximizing(where):
-    study(where).maximize(lambda config: -bowl(config), 4)
-    again = study(where)
+def test_a_study_that_maximizes_goes_on_maximizing(database):
+    study(database).maximize(lambda config: -bowl(config), 4)
+    again = study(database)
     assert again.direction == "maximize"
     again.maximize(lambda config: -bowl(config), 6)
     assert again.best.value == max(trial.value for trial in again.history)
@@ -107,55 +102,75 @@ def test_a_study_that_maximizes_goes_on_maximizing(where):
         {},
     ],
 )
-def test_load_brings_the_code_along(where, code):
-    study(where, **code).minimize(bowl, 2)
-    again, fresh = st.Study.load(where), st.Study(SPACE, **({"stop": None} | code))
+def test_load_brings_the_code_along(database, code):
+    study(database, **code).minimize(bowl, 2)
+    again, fresh = st.Study.load(database.open()), st.Study(SPACE, **({"stop": None} | code))
     for part in ("method", "rule", "model", "cost_model"):
         assert getattr(again, part) == getattr(fresh, part)
 
 
-def test_a_study_goes_on_with_the_method_that_was_given_last(where):
-    study(where, method=st.EI()).minimize(bowl, 2)
-    study(where, method=st.KG()).minimize(bowl, 3)
-    assert st.Study.load(where).method == st.Study(SPACE, method=st.KG()).method
+def test_a_study_goes_on_with_the_method_that_was_given_last(database):
+    study(database, method=st.EI()).minimize(bowl, 2)
+    study(database, method=st.KG()).minimize(bowl, 3)
+    assert st.Study.load(database.open()).method == st.Study(SPACE, method=st.KG()).method
 
 
-def test_load_asks_for_code_of_which_there_is_no_text(where):
+def test_load_asks_for_code_of_which_there_is_no_text(database):
     known = st.KnownCost(lambda config: 1.0)
-    study(where, cost_model=known)
+    study(database, cost_model=known)
     with pytest.raises(st.MethodError, match="cost_model"):
-        st.Study.load(where)
-    assert st.Study.load(where, cost_model=known).name == "bowl"
+        st.Study.load(database.open())
+    assert st.Study.load(database.open(), cost_model=known).name == "bowl"
 
 
-def test_a_stop_from_before_does_not_end_the_next_run(where):
-    study(where).halt("enough")
-    assert len(study(where).minimize(bowl, 3).history) == 3
+def test_a_stop_from_before_does_not_end_the_next_run(database):
+    study(database).halt("enough")
+    assert len(study(database).minimize(bowl, 3).history) == 3
 
 
-def test_load_says_what_is_there(where):
+def test_load_says_what_is_there(database):
     with pytest.raises(st.StudyError, match="there are: none"):
-        st.Study.load(where)
-    study(where)
+        st.Study.load(database.open())
+    study(database)
     with pytest.raises(st.StudyError, match=r"no study 'cup'.*'bowl'"):
-        st.Study.load(where, "cup")
-    study(where, name="second")
+        st.Study.load(database.open(), "cup")
+    study(database, name="second")
     with pytest.raises(st.StudyError, match="which study"):
-        st.Study.load(where)
+        st.Study.load(database.open())
+
+
+def told_oddly(kept):
+    """Failures, values from one end of the scale to the other, and many points close together."""
+    rng = np.random.default_rng(0)
+    for value in (1e300, -1e300, 5e-324, -0.0, math.nan, math.inf, 1.0, 1.0, 1.0):
+        kept.tell(kept.ask(), value, cost=1.0)
+    for _ in range(60):
+        x, y = 0.5 + 1e-9 * rng.normal(size=2)
+        kept.add({"x": x, "y": y, "kind": "a"}, 1.0 + 1e-3 * rng.normal(), cost=1.0)
+    return kept
+
+
+def test_odd_values_are_found_again_and_lead_to_the_same_suggestion(database):
+    here, there = told_oddly(study(None)), told_oddly(study(database))
+    again = study(database)
+    assert [str(trial.value) for trial in again.history] == [str(trial.value) for trial in here.history]
+    assert [trial.state for trial in again.history] == [trial.state for trial in here.history]
+    assert again.ask().config == here.ask().config
+    assert there.replay().first_difference is None
 
 
 # -- replay -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["auto", st.EI(), st.Random(), st.EICool()])
-def test_every_suggestion_comes_out_the_same_again(where, method):
-    study(where, method=method).minimize(bowl, 12)
-    found = st.Study.load(where).replay()
+def test_every_suggestion_comes_out_the_same_again(database, method):
+    study(database, method=method).minimize(bowl, 12)
+    found = st.Study.load(database.open()).replay()
     assert (found.checked, found.first_difference) == (12, None)
 
 
-def test_replay_of_trials_that_ran_side_by_side(where):
-    one, other = study(where, method=st.EI(), initial=2), study(where, method=st.EI(), initial=2)
+def test_replay_of_trials_that_ran_side_by_side(database):
+    one, other = study(database, method=st.EI(), initial=2), study(database, method=st.EI(), initial=2)
     held = []
     for step in range(12):
         asking = one if step % 2 else other
@@ -165,12 +180,12 @@ def test_replay_of_trials_that_ran_side_by_side(where):
             other.tell(done, bowl(done.config), cost=1.0)
     batch = one.ask_many(3)
     one.tell(batch[1], 0.5, cost=1.0)
-    found = st.Study.load(where).replay()
+    found = st.Study.load(database.open()).replay()
     assert (found.checked, found.first_difference) == (15, None)
 
 
-def test_replay_of_a_batch_with_an_enqueued_trial_while_another_process_tells(where, monkeypatch):
-    one, other = study(where, method=st.EI(), initial=2), study(where, method=st.EI(), initial=2)
+def test_replay_of_a_batch_with_an_enqueued_trial_while_another_process_tells(database, monkeypatch):
+    one, other = study(database, method=st.EI(), initial=2), study(database, method=st.EI(), initial=2)
     for value in (0.1, 0.2, 0.4):
         one.tell(one.ask(), value, cost=1.0)
     held = other.ask()
@@ -188,16 +203,16 @@ def test_replay_of_a_batch_with_an_enqueued_trial_while_another_process_tells(wh
     assert (found.checked, found.first_difference) == (5, None)
 
 
-def test_replay_names_the_first_that_differs(where):
-    study(where, method=st.EI()).minimize(bowl, 10)
-    found = st.Study.load(where, method=st.Random()).replay()
+def test_replay_names_the_first_that_differs(database):
+    study(database, method=st.EI()).minimize(bowl, 10)
+    found = st.Study.load(database.open(), method=st.Random()).replay()
     number, how = found.first_difference
     assert number <= 9
     assert " was " in how
 
 
-def test_enqueued_and_added_trials_are_passed_over(where):
-    kept = study(where)
+def test_enqueued_and_added_trials_are_passed_over(database):
+    kept = study(database)
     kept.add({"x": 0.1, "y": 0.1, "kind": "a"}, 0.3, cost=1.0)
     kept.enqueue({"x": 0.2, "y": 0.1, "kind": "a"})
     kept.minimize(bowl, 5)

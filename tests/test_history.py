@@ -136,3 +136,38 @@ def test_gradients_are_kept_when_a_study_is_written_and_read():
     study = study_with_gradients(SLOPES, None)
     again = st.Study.from_json(study.to_json())
     np.testing.assert_array_equal(observe(again.log).slopes, observe(study.log).slopes)
+
+
+def test_a_view_of_a_study_is_of_one_moment():
+    """What the study learns later, about new trials and about those that were running, is not in it."""
+    study = st.Study(plane(1), st.Random(), direction="maximize")
+    for value in (1.0, 3.0, 2.0):
+        study.tell(study.ask(), value, cost=2.0)
+    running, lost = study.ask(), study.ask()
+    study.give_back(lost.number)
+
+    def said(history):
+        seen, running = observe(history), [trial.number for trial in history.having(RUNNING)]
+        numbers = history.counted, history.spent, history.best.number, len(history[-2:])
+        return [*map(str, history)], running, numbers, history.results(), seen.y.tolist(), seen.pending.tolist()
+
+    before, log = said(study.log), study.log
+    assert before == said(log)
+    study.tell(running, 9.0, cost=5.0)
+    assert said(log) == before
+    for _ in range(600):
+        study.add({"x0": 0.5}, 10.0, cost=1.0)
+    study.tell(study.ask(), 11.0)
+    assert said(log) == before
+    assert log == st.History(log[:], study.space, True)
+    assert log != study.log
+    assert said(study.log) == said(st.History(study.log[:], study.space, True))
+
+
+def test_a_history_with_further_trials_leaves_the_first_as_it_was():
+    history = history_of(ROWS)
+    more = history.also([st.Trial(6, {"x0": 0.7}, DONE, -9.0, 1.0), st.Trial(7, {"x0": 0.8})])
+    assert (len(history), len(more)) == (6, 8)
+    assert (history.best.number, more.best.number) == (2, 6)
+    assert (history.spent, more.spent) == (31.0, 32.0)
+    assert more.first(6) == history

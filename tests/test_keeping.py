@@ -6,31 +6,26 @@ import sys
 import textwrap
 import time
 
+import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.storage import open_storage
-from tests.kept import WIDER, bowl, configs, study
+from tests.kept import SPACE, WIDER, bowl, configs, study
 
 
-@pytest.fixture
-def where(tmp_path):
-    return f"sqlite:///{tmp_path / 'tune.db'}"
-
-
-def test_a_study_is_saved_before_its_first_trial(where):
-    study(where)
-    assert [record.name for record in open_storage(where).studies()] == ["bowl"]
+def test_a_study_is_saved_before_its_first_trial(database):
+    study(database)
+    assert [record.name for record in database.open().studies()] == ["bowl"]
 
 
 @pytest.mark.parametrize("method", ["auto", st.EI(), st.Random(), st.Sobol()])
-def test_the_trials_are_those_of_a_study_in_memory_however_it_is_divided(where, method):
+def test_the_trials_are_those_of_a_study_in_memory_however_it_is_divided(database, method):
     whole = study(None, method=method)
     whole.minimize(bowl, 14)
     for count in (3, 10, 14):
-        study(where, method=method).minimize(bowl, count)
-    assert configs(study(where)) == configs(whole)
-    assert [trial.value for trial in study(where).history] == [trial.value for trial in whole.history]
+        study(database, method=method).minimize(bowl, count)
+    assert configs(study(database)) == configs(whole)
+    assert [trial.value for trial in study(database).history] == [trial.value for trial in whole.history]
 
 
 def in_another_process(code, *arguments):
@@ -47,16 +42,16 @@ MORE = """
 """
 
 
-def test_another_process_goes_on_as_this_one_would_have(where):
+def test_another_process_goes_on_as_this_one_would_have(database):
     whole = study(None)
     whole.minimize(bowl, 13)
-    study(where).minimize(bowl, 6)
-    assert in_another_process(MORE, where, 13).returncode == 0
-    assert configs(study(where)) == configs(whole)
+    study(database).minimize(bowl, 6)
+    assert in_another_process(MORE, database.address, 13).returncode == 0
+    assert configs(study(database)) == configs(whole)
 
 
-def test_what_another_process_tells_is_known_here(where):
-    one, other = study(where), study(where)
+def test_what_another_process_tells_is_known_here(database):
+    one, other = study(database), study(database)
     first, second = one.ask(), other.ask()
     assert (first.number, second.number) == (0, 1)
     assert first.config != second.config
@@ -69,48 +64,48 @@ def test_what_another_process_tells_is_known_here(where):
     assert one.ask().number == 2
 
 
-def test_what_somebody_else_tells_of_a_running_trial_does_not_end_the_run(where, caplog):
-    kept = study(where, method=st.Random())
+def test_what_somebody_else_tells_of_a_running_trial_does_not_end_the_run(database, caplog):
+    kept = study(database, method=st.Random())
 
     def told_by_hand(config, trial):
         if trial.number == 1:
-            study(where).tell(1, 0.125, cost=1.0)
+            study(database).tell(1, 0.125, cost=1.0)
         return 0.5
 
     assert [trial.value for trial in kept.minimize(told_by_hand, 3).history] == [0.5, 0.125, 0.5]
     assert "trial 1 is already done with value 0.125" in caplog.text
 
 
-def test_a_storage_that_does_not_take_a_report_fails_no_trial(where, monkeypatch, caplog):
+def test_a_storage_that_does_not_take_a_report_fails_no_trial(database, monkeypatch, caplog):
     def away(*arguments):
         raise st.StorageError("it is away")
 
-    kept = study(where, method=st.Random())
+    kept = study(database, method=st.Random())
     monkeypatch.setattr(kept.storage, "report", away)
     [trial] = kept.minimize(lambda config, trial: trial.report(1.0) or 0.5, 1).history
     assert (trial.value, len(trial.reports)) == (0.5, 1)
     assert "it is away" in caplog.text
 
 
-def test_what_is_enqueued_here_is_asked_there_once(where):
-    one, other = study(where), study(where)
+def test_what_is_enqueued_here_is_asked_there_once(database):
+    one, other = study(database), study(database)
     one.enqueue({"x": 0.5, "y": 0.5, "kind": "a"})
     assert other.ask().config == {"x": 0.5, "y": 0.5, "kind": "a"}
     assert one.ask().config != {"x": 0.5, "y": 0.5, "kind": "a"}
 
 
-def test_a_stop_is_heard_by_all(where):
-    one, other = study(where), study(where)
+def test_a_stop_is_heard_by_all(database):
+    one, other = study(database), study(database)
     result = one.minimize(lambda config: other.halt("enough") or bowl(config), 50)
     assert len(result.history) == 1
     assert result.stop.reason == "enough"
 
 
-def test_a_budget_is_that_of_the_study_not_of_the_process(where):
-    study(where).minimize(bowl, 5)
-    assert len(study(where).minimize(bowl, 5).history) == 5
-    limited = study(where)
-    other = study(where)
+def test_a_budget_is_that_of_the_study_not_of_the_process(database):
+    study(database).minimize(bowl, 5)
+    assert len(study(database).minimize(bowl, 5).history) == 5
+    limited = study(database)
+    other = study(database)
 
     def greedy(config):
         other.tell(other.ask(), 1.0, cost=1.0)
@@ -119,18 +114,18 @@ def test_a_budget_is_that_of_the_study_not_of_the_process(where):
     assert len(limited.minimize(greedy, 8).history) in (8, 9)  # the last one that the other asked had no budget to keep to
 
 
-def test_the_trial_of_a_worker_that_is_gone_comes_back(where):
-    gone = study(where, lease=0.5)
+def test_the_trial_of_a_worker_that_is_gone_comes_back(database):
+    gone = study(database, lease=0.5)
     lost = gone.ask(lease=0.2)
     time.sleep(0.6)
-    going_on = study(where)
+    going_on = study(database)
     again = going_on.ask()
     assert again.config == lost.config
     assert (again.number, going_on.history[lost.number].state) == (1, st.State.ABANDONED)
 
 
-def test_a_late_result_is_kept_and_both_costs_are_charged(where):
-    slow, quick = study(where, unit="USD"), study(where, unit="USD")
+def test_a_late_result_is_kept_and_both_costs_are_charged(database):
+    slow, quick = study(database, unit="USD"), study(database, unit="USD")
     first = slow.ask(lease=0.1)
     time.sleep(0.3)
     second = quick.ask()
@@ -141,53 +136,17 @@ def test_a_late_result_is_kept_and_both_costs_are_charged(where):
     assert quick.history.spent == 5.0
 
 
-def test_a_living_worker_keeps_its_trial(where):
-    owner, other = study(where, lease=0.4), study(where)
+def test_a_living_worker_keeps_its_trial(database):
+    owner, other = study(database, lease=0.4), study(database)
     mine = owner.ask()
     time.sleep(1.2)  # three leases
     assert other.ask().config != mine.config
     assert other.history[mine.number].state is st.State.RUNNING
 
 
-def test_a_killed_worker_leaves_its_trial_to_others(where):
-    code = """
-        import sys, os, signal
-        import shoestring as st
-        space = st.Space(x=st.Float(0, 1), y=st.Float(0.001, 1, log=True), kind=st.Choice("a", "b"))
-        study = st.Study(space, seed=3, stop=None, name="bowl", storage=sys.argv[1])
-        study.minimize(lambda c: os.kill(os.getpid(), signal.SIGKILL), 5)
-    """
-    assert in_another_process(code, where).returncode == -9
-    going_on = study(where)
-    lost = going_on.history[0]
-    assert lost.state is st.State.RUNNING
-    going_on.minimize(bowl, 5)  # at once: it can be seen that the worker is dead
-    found = going_on.history
-    assert found[0].state is st.State.ABANDONED
-    assert lost.config in [trial.config for trial in found.having(st.State.DONE)]
-    assert len(found.having(st.State.DONE)) == 5
-
-
-def test_what_a_killed_worker_had_reported_is_kept(where):
-    code = """
-        import sys, os, signal
-        import shoestring as st
-        def train(config, trial):
-            trial.report(0.5, s=0.25)
-            os.kill(os.getpid(), signal.SIGKILL)
-        space = st.Space(x=st.Float(0, 1), s=st.Fidelity(0.0, 1.0))
-        st.Study(space, method=st.EI(), stop=None, name="curve", storage=sys.argv[1]).minimize(train, 5)
-    """
-    assert in_another_process(code, where).returncode == -9
-    going_on = st.Study.load(where)
-    going_on.minimize(lambda config: config["x"], 3)
-    assert going_on.history[0].state is st.State.ABANDONED
-    assert [report["value"] for report in going_on.history[0].reports] == [0.5]
-
-
-def test_more_at_once_than_there_are_gives_those_that_there_are(where):
+def test_more_at_once_than_there_are_gives_those_that_there_are(sqlite_place):
     space = st.Space(a=st.Choice(1, 2, 3), b=st.Choice(1, 2, 3), c=st.Choice(1, 2, 3))
-    kept = st.Study(space, storage=where, name="small", stop=None)
+    kept = st.Study(space, storage=sqlite_place.open(), name="small", stop=None)
     batch = kept.ask_many(64)
     assert len({tuple(trial.config.values()) for trial in batch}) == len(batch) == 27
     with pytest.raises(st.SpaceExhausted):
@@ -195,31 +154,54 @@ def test_more_at_once_than_there_are_gives_those_that_there_are(where):
     assert kept.replay().first_difference is None
 
 
-def test_a_process_that_runs_while_the_space_is_extended_says_so(where):
-    old = study(where)
-    wider = st.Study(WIDER, storage=where, name="bowl", stop=None, extend=True)
-    wider.add({"x": 0.5, "y": 0.5, "kind": "c"}, 0.3, cost=1.0)
-    for _ in range(2):  # and once more, as nothing was half taken in
-        with pytest.raises(st.StudyError, match="extended; open it again"):
-            old.ask()
-    assert len(study_again := st.Study.load(where).history) == 1
-    assert study_again[0].value == 0.3
+@pytest.mark.parametrize(
+    "wide", [{"x": 0.5, "y": 0.5, "kind": "c"}, {"x": 2.0, "y": 0.5, "kind": "a"}, {"x": 1, "y": 1e-4, "kind": "a"}]
+)
+def test_a_process_that_runs_while_the_space_is_extended_goes_on_in_it(database, wide):
+    old = study(database)
+    before = old.ask()
+    wider = st.Study(WIDER, storage=database.open(), name="bowl", stop=None, extend=True)
+    wider.add(wide, 0.3, cost=1.0)
+    wider.enqueue(wide | {"x": 1.5})
+    assert old.ask().config["x"] == 1.5
+    assert old.space == WIDER
+    assert old.tell(before, 0.2).value == 0.2
+    np.testing.assert_array_equal(old.log.columns.U[1], WIDER.encode(wide))
+    assert WIDER.check(old.ask().config)
+    assert old.best.number == before.number
+
+
+def falls(config):
+    return -config["x"]
+
+
+def test_what_was_suggested_before_an_extension_is_computed_again_in_the_space_of_then(database):
+    old = study(database)
+    old.minimize(falls, 14)
+    wider = st.Study(WIDER, storage=database.open(), name="bowl", seed=3, stop=None, extend=True)
+    asked = old.ask()  # in a process that was there before
+    old.tell(asked, falls(asked.config))
+    wider.minimize(falls, 18)
+    assert any(trial.config["x"] > 1 for trial in wider.history)
+    for each in (old, wider, st.Study.load(database.open())):
+        replayed = each.replay()
+        assert (replayed.checked, replayed.first_difference) == (18, None)
 
 
 @pytest.mark.parametrize("lease", [0, -1, "soon", True])
-def test_a_lease_is_a_positive_time(where, lease):
+def test_a_lease_is_a_positive_time(database, lease):
     with pytest.raises(st.ShoestringError):
-        study(where, lease=lease)
+        study(database, lease=lease)
 
 
 def test_a_study_in_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(st.StorageError, match="nowhere"):
-        study(tmp_path / "nowhere" / "tune.db")
+        st.Study(SPACE, storage=tmp_path / "nowhere" / "tune.db")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_forked_process_has_its_own_hands(where):
-    parent = study(where, lease=0.6)
+def test_a_forked_process_has_its_own_hands(database):
+    parent = study(database, lease=0.6)
     held = parent.ask()
     child = os.fork()
     if child == 0:

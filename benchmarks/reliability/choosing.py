@@ -13,7 +13,8 @@ import pytest
 
 PLACES = ("memory", "sqlite", "postgresql")
 BY_FIXTURE = {
-    "sqlite_place": "sqlite", "where": "sqlite", "whole": "sqlite", "postgres_place": "postgresql", "server": "postgresql",
+    "sqlite_place": "sqlite", "whole": "sqlite",
+    "postgres_place": "postgresql", "server": "postgresql", "own_server_place": "postgresql",
 }  # fmt: skip
 about: dict[str, str] = {}  # test -> storage
 counts: dict[str, dict[str, Any]] = {}

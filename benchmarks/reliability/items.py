@@ -1,7 +1,8 @@
 """The items of reliability.md, and the tests that stand for each.
 
-A test is named without its parameters: which storages it has is found out when it is run. Items without enough of a long form
-among the tests have a drill as well, in ``drills``.
+A test is named without its parameters: which storages it has is found out when it is run. Each item has tests for SQLite and for
+PostgreSQL, but those of which it makes no difference where the study is kept. Items without enough of a long form among the tests
+have a drill as well, in ``drills``.
 """
 
 from dataclasses import dataclass
@@ -9,9 +10,12 @@ from dataclasses import dataclass
 CROWD, DAMAGE, FAILURES = "tests/storage/test_processes.py", "tests/storage/test_damage.py", "tests/storage/test_failures.py"
 SCHEMA, TEXT, LEASES, SIZE = (f"tests/storage/test_{name}.py" for name in ("schema", "text", "leases", "size"))
 WORKERS, THREADS, DASK, RAY = (f"tests/execution/test_{name}.py" for name in ("processes", "threads", "on_dask", "on_ray"))
-SIGNALS, CLI = "tests/execution/test_interruption.py", "tests/cli/test_interruption.py"
-FOUND = "tests/test_found_again.py"
+SIGNALS, OUTAGE, CLI = "tests/execution/test_interruption.py", "tests/execution/test_outage.py", "tests/cli/test_interruption.py"
+RUN, LARGE = "tests/cli/test_run.py", "tests/benchmarks/test_reliability.py"
+FOUND, WIDENING, SHARING = (f"tests/test_{name}.py" for name in ("found_again", "widening", "sharing"))
+DROPPED = "tests/test_dropped_connections.py"
 KEEPING, RESUME, ROBUST = "tests/test_keeping.py", "tests/test_resume.py", "tests/test_robustness.py"
+WITHOUT_STORAGE = (17, 18, 19, 20, 23)  # about engines and objectives alone
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,16 @@ ITEMS = (
     of(7, "a connection dropped, the answer to COMMIT lost",
        (FAILURES, "test_nothing_is_written_twice test_a_queued_trial_is_taken_once_when_the_answer_is_lost "
                   "test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try "
-                  "test_a_connection_that_the_server_ends_is_replaced test_a_server_that_restarts_is_waited_for")),
+                  "test_a_connection_that_the_server_ends_is_replaced test_a_server_that_restarts_is_waited_for"),
+       (DROPPED, "test_a_result_is_there_once_when_connections_break test_a_long_trial_outlives_its_connections "
+                 "test_a_very_long_trial_outlives_its_connections "
+                 "test_a_server_that_restarts_during_a_trial_is_waited_for"),
+       (OUTAGE, "test_results_are_held_until_the_storage_answers "
+                "test_a_server_that_is_down_for_longer_than_a_transaction_waits")),
     of(8, "100,000 trials; times and memory are in the part throughput",
        (SIZE, "test_the_number_of_statements_does_not_grow test_every_search_goes_by_an_index test_a_large_study "
-              "test_a_very_large_study")),
+              "test_a_very_large_study"),
+       (LARGE, "test_a_large_study_is_a_study test_a_study_of_a_hundred_thousand_trials")),
     of(9, "older and newer schemas",
        (SCHEMA, "test_older_tables_are_brought_up_to_date test_a_copy_of_the_older_file_is_kept "
                 "test_an_older_copy_is_not_overwritten test_a_step_that_fails_changes_nothing test_a_crowd_upgrades_once "
@@ -62,27 +72,35 @@ ITEMS = (
               "test_names_that_a_database_cannot_hold_are_refused test_other_names_are_fine")),
     of(11, "a full disk, a read-only file, no folder",
        (FAILURES, "test_a_read_only_file_is_an_error_and_can_be_used_later test_a_disk_that_is_full_loses_nothing "
-                  "test_a_database_that_may_not_grow_loses_nothing"),
+                  "test_a_database_that_may_not_grow_loses_nothing "
+                  "test_a_server_that_only_lets_one_read_is_an_error_and_can_be_used_later "
+                  "test_a_server_whose_disk_is_full_loses_nothing"),
        (KEEPING, "test_a_study_in_a_folder_that_is_not_there")),
     of(12, "clocks that differ, a change to summer time",
-       (LEASES, "test_no_lease_ends_early_because_clocks_differ test_the_clock_is_that_of_the_machine_in_seconds")),
+       (LEASES, "test_no_lease_ends_early_because_clocks_differ test_the_clock_is_that_of_the_machine_in_seconds"),
+       (SHARING, "test_clocks_that_differ_take_no_trial_from_anybody")),
     of(13, "a killed worker's trial comes back",
        (LEASES, "test_the_trial_of_a_killed_worker_comes_back"),
-       (KEEPING, "test_the_trial_of_a_worker_that_is_gone_comes_back test_a_living_worker_keeps_its_trial "
-                 "test_a_killed_worker_leaves_its_trial_to_others")),
+       (KEEPING, "test_the_trial_of_a_worker_that_is_gone_comes_back test_a_living_worker_keeps_its_trial"),
+       (SHARING, "test_what_a_killed_process_had_asked_is_asked_again_within_a_lease "
+                 "test_a_killed_worker_leaves_its_trial_to_others test_what_a_killed_worker_had_reported_is_kept")),
     of(14, "a worker suspended past its lease",
        (LEASES, "test_the_result_of_a_suspended_worker_is_kept_once_and_both_are_charged"),
-       (KEEPING, "test_a_late_result_is_kept_and_both_costs_are_charged")),
+       (KEEPING, "test_a_late_result_is_kept_and_both_costs_are_charged"),
+       (SHARING, "test_a_worker_that_is_suspended_past_its_lease_goes_on_and_both_costs_are_charged")),
     of(15, "16 workers, 100 trials: exactly 100; a budget in cost",
        (CROWD, "test_a_cost_budget_is_overshot_by_no_more_than_what_was_in_flight"),
        (KEEPING, "test_a_budget_is_that_of_the_study_not_of_the_process"),
+       (SHARING, "test_a_budget_is_shared_by_several_processes test_a_budget_is_shared_by_sixteen_processes"),
        (THREADS, "test_the_budget_of_trials_is_exact_and_failures_are_recorded "
                  "test_a_budget_in_cost_is_not_overshot_by_more_than_what_ran")),
     of(16, "Ctrl-C and SIGTERM at any moment",
        (CLI, "test_ctrl_c_ends_everything_and_prints_how_to_go_on test_ctrl_c_at_any_moment "
+             "test_the_printed_command_names_the_storage "
              "test_sigterm_does_the_same_and_a_program_that_does_not_listen_is_killed"),
        (SIGNALS, "test_a_signal_ends_it_at_once_and_gives_the_trials_back test_with_one_worker_sigterm_is_an_interruption_too "
-                 "test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed")),
+                 "test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed"),
+       (OUTAGE, "test_an_interruption_does_not_wait_for_the_storage")),
     of(17, "a hung objective",
        (WORKERS, "test_a_hung_objective_is_killed_at_its_timeout_with_all_that_it_has_started"), (DASK, "test_timeouts_on_dask"),
        (RAY, "test_timeouts_on_ray")),
@@ -99,18 +117,23 @@ ITEMS = (
     of(21, "resumed in a new process, bit for bit",
        (KEEPING, "test_the_trials_are_those_of_a_study_in_memory_however_it_is_divided "
                  "test_another_process_goes_on_as_this_one_would_have"),
-       (FOUND, "test_every_suggestion_comes_out_the_same_again"),
+       (FOUND, "test_every_suggestion_comes_out_the_same_again"), (RUN, "test_going_on_is_the_same_as_not_having_stopped"),
        (RESUME, "test_in_a_new_process_the_next_suggestions_are_the_same_to_the_last_bit "
                 "test_after_ctrl_c_it_goes_on_as_if_nothing_had_happened")),
     of(22, "the same name with another space",
        (FOUND, "test_another_space_is_refused_and_nothing_is_lost test_a_space_can_be_widened_and_old_trials_stay_in_use "
-                 "test_a_space_cannot_be_narrowed test_the_order_of_parameters_does_not_make_another_space")),
+                "test_a_space_cannot_be_narrowed test_the_order_of_parameters_does_not_make_another_space"),
+       (WIDENING, "test_a_space_that_does_not_hold_the_other_is_refused test_a_crowd_that_widens_it_in_all_directions"),
+       (RUN, "test_the_same_name_with_another_space_is_refused_and_nothing_is_lost")),
     of(23, "standard input closed", (WORKERS, "test_nothing_ever_waits_for_an_answer")),
     of(24, "64 asks at once in a space of 27",
        (ROBUST, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven test_no_duplicate_when_some_are_finished_and_others_run "
                 "test_an_exhausted_space_ends_the_study_and_says_so"),
+       (SHARING, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven"),
+       (KEEPING, "test_more_at_once_than_there_are_gives_those_that_there_are"),
        (THREADS, "test_sixty_four_asks_at_once test_in_a_finite_space_nothing_is_asked_twice_and_the_end_is_said")),
     of(25, "NaN, inf, constants, 1e300, near-duplicates",
        (ROBUST, "test_a_third_of_nan_and_a_twentieth_of_inf test_a_constant_objective test_one_huge_value_does_not_ruin_a_study "
-                "test_five_hundred_near_duplicates test_values_over_many_orders_of_magnitude")),
+                "test_five_hundred_near_duplicates test_values_over_many_orders_of_magnitude"),
+       (FOUND, "test_odd_values_are_found_again_and_lead_to_the_same_suggestion")),
 )  # fmt: skip

@@ -24,6 +24,7 @@ from .acquisition.stochastic_knowledge import StochasticKG
 from .budget import Budget
 from .choice import Choice
 from .errors import (
+    Away,
     BudgetError,
     ConfigError,
     ExecutionError,
@@ -83,7 +84,7 @@ __all__ = [  # in the order of the data flow
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
-    "StudyError", "StorageError", "ExecutionError", "TrialError", "SpaceExhausted", "NothingFits",
+    "StudyError", "StorageError", "Away", "ExecutionError", "TrialError", "SpaceExhausted", "NothingFits",
     "plot",
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
+from functools import partial
 from typing import Any
 
 from .budget import Budget
@@ -19,17 +20,19 @@ from .history import History
 from .observations import observe
 from .parameters import plain
 from .records import Records
+from .replay import reports_seen
 from .search.batch import suggest_many
 from .search.fitting import keep_to_budget
 from .search.giving_up import Prospect, prospect
 from .search.method import Method, Situation
-from .space import Config
+from .space import Config, Space
 from .storage import Limits, Storage
 from .surrogate.auto_subset import learnt_from
 from .surrogate.belief import Spending
 from .surrogate.cost.base import CostModel
 from .surrogate.sparse import Model
-from .trial import Trial
+from .taken import Taken
+from .trial import State, Trial
 
 log = logging.getLogger("shoestring")
 
@@ -40,6 +43,7 @@ class Asking(Records):
     limits             what the storage keeps all workers of a running study to
     partial            whether it was said that the model learns from a part of the trials
     optimizer_seconds  spent on suggestions
+    spaces             all that it had, one after the other: it may have been extended
     """
 
     storage: Storage
@@ -52,6 +56,7 @@ class Asking(Records):
     limits: Limits | None = None
     partial: bool = False
     optimizer_seconds: float = 0.0
+    spaces: Sequence[Space]
     _encoding: Encoding
 
     def ask(self, *, lease: float | str | None = None) -> Trial:
@@ -111,16 +116,21 @@ class Asking(Records):
         basis: dict[str, Any] = {"seen": self.ledger.clock}
         if situation.spending is not None:
             basis["spending"] = [*astuple(situation.spending)]
+        if len(self.spaces) > 1:
+            basis["space"] = len(self.spaces) - 1
+        if reports := reports_seen(situation.history):
+            basis["reports"] = reports
         for place, found in enumerate(suggested):
             batch = {"batch": [place, count]} if count > 1 else {}
             yield found.config, {"suggestion": found.to_dict(), "basis": basis | batch}
 
     def _mind_the_part(self, situation: Situation) -> None:
         """Say so once when the model begins to learn from a part of the trials."""
-        part = None if self.partial else learnt_from(self.model, situation.seen.finished, len(self.space))
+        finished = situation.history.number_of(State.DONE)
+        part = None if self.partial else learnt_from(self.model, finished, len(self.space))
         if part is not None and situation.known is not None:
             self.partial = True
-            log.info("the model learns from %d of %d trials from now on (%s)", part, situation.seen.finished, self.model.subset)
+            log.info("the model learns from %d of %d trials from now on (%s)", part, finished, self.model.subset)
 
     @property
     def situation(self) -> Situation:
@@ -129,10 +139,11 @@ class Asking(Records):
 
     def situation_of(self, history: History) -> Situation:
         """The same, of another history."""
-        index = history.counted  # an interrupted trial shifts nothing
+        index, space = history.counted, history.space  # an interrupted trial shifts nothing
+        encoding = self._encoding if space is self.space else Encoding(space)  # it was narrower once
         return Situation(
-            self.space, self._encoding, observe(history), history, index, self.seed, self.model, self.initial, history.known,
-            self.cost_model, self._spending(history), self.unit,
+            space, encoding, partial(observe, history), Taken.of(history), history, index, self.seed, self.model, self.initial,
+            history.known, self.cost_model, self._spending(history), self.unit,
         )
 
     def _spending(self, history: History) -> Spending | None:
@@ -144,7 +155,8 @@ class Asking(Records):
         if self.budget.trials is not None:
             return Spending(self.budget.trials, history.counted, min(self.initial, history.counted), in_cost=False)
         assert self.budget.seconds is not None
-        return Spending(self.budget.seconds, self.ledger.seconds, sum(trial.seconds or 0.0 for trial in start), in_cost=False)
+        taken = sum(trial.seconds or 0.0 for trial in start)
+        return Spending(self.budget.seconds, self.ledger.course.seconds, taken, in_cost=False)
 
     def prospect(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> Prospect | None:
         """Whether a running trial with such reports may still become the answer; None where no model can tell."""

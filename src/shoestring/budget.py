@@ -19,7 +19,7 @@ class Budget:
     """The whole of what a study may spend, what was spent before included; whichever limit is reached first ends it.
 
     trials   failed ones and those still open included, abandoned ones not
-    seconds  of wall-clock time inside ``minimize``; of several processes that share a study, all together
+    seconds  of wall-clock time inside ``minimize``; of processes that share a study, while any of them is at work
     cost     the sum of the trials' costs, in ``unit`` (the study's unit when left out)
     per_hour what an hour costs in that unit: then trials that say nothing of their cost are charged for their time
     """

@@ -8,6 +8,7 @@
     ├── MethodError (ValueError)       a method, model or rule that does not exist or does not fit
     ├── StudyError (ValueError)        a stored study that cannot be read
     ├── StorageError                   a place for studies that cannot be used
+    │   ├── Away                       it does not answer, but may do so later; what was not written can be written then
     │   ├── Behind                     somebody else has written since one looked; look again
     │   └── OverBudget                 the budget leaves no room for another trial
     ├── ExecutionError                 workers that cannot be started, or were lost for good; nothing of the study is lost
@@ -51,6 +52,10 @@ class StudyError(ShoestringError, ValueError):
 
 class StorageError(ShoestringError):
     """A place for studies that cannot be used: not there, not writable, damaged, of another version."""
+
+
+class Away(StorageError):
+    """A storage that does not answer, but may do so later: the server is down, another program keeps the file locked."""
 
 
 class Behind(StorageError):

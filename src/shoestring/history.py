@@ -10,15 +10,17 @@ from typing import Any, overload
 import numpy as np
 
 from .columns import Columns
+from .pages import Pages
 from .space import Space
+from .traces import ALTOGETHER, Waypoint, traced
 from .trial import State, Trial
 
 
 @dataclass(frozen=True)
 class History(Sequence[Trial]):
-    """The trials of a study in order of their number."""
+    """The trials of a study in order of their number: a tuple of them, or Pages that nobody writes to any more."""
 
-    trials: tuple[Trial, ...]
+    trials: Sequence[Trial]
     space: Space
     maximize: bool = False
     shared: Columns | None = field(default=None, compare=False, repr=False)  # the study's, as long as they have this stamp
@@ -41,7 +43,7 @@ class History(Sequence[Trial]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Trial, ...]: ...
     def __getitem__(self, index: int | slice) -> Trial | tuple[Trial, ...]:
-        return self.trials[index]
+        return tuple(self.trials[index]) if isinstance(index, slice) else self.trials[index]
 
     def __iter__(self) -> Iterator[Trial]:
         return iter(self.trials)
@@ -49,10 +51,13 @@ class History(Sequence[Trial]):
     @property
     def counted(self) -> int:
         """Trials that were not abandoned."""
-        return len(self) - int(self.columns.having(State.ABANDONED).sum())
+        return len(self) - self.number_of(State.ABANDONED)
+
+    def number_of(self, *states: State) -> int:
+        return int(np.count_nonzero(self.columns.having(*states)))
 
     def having(self, *states: State) -> tuple[Trial, ...]:
-        return tuple(self.trials[row] for row in np.flatnonzero(self.columns.having(*states)))
+        return tuple(self.trials[row] for row in np.flatnonzero(self.columns.having(*states)).tolist())
 
     @property
     def best(self) -> Trial | None:
@@ -77,8 +82,9 @@ class History(Sequence[Trial]):
     @property
     def known(self) -> Mapping[str, Any] | None:
         """What the last model-based suggestion left behind."""
-        rows = np.flatnonzero(self.columns.remembers[: len(self)])
-        return self.trials[rows[-1]].suggestion["model"] if len(rows) else None
+        remembers = self.columns.remembers[: len(self)]
+        last = len(self) - 1 - int(np.argmax(remembers[::-1])) if remembers.any() else None
+        return None if last is None else self.trials[last].suggestion["model"]
 
     def first(self, count: int) -> History:
         """As it was when there were ``count`` trials, had each been finished before the next was asked."""
@@ -87,10 +93,17 @@ class History(Sequence[Trial]):
 
     def also(self, trials: Sequence[Trial]) -> History:
         """With further trials."""
-        columns = self.columns.first(len(self))
-        for row, trial in enumerate(trials, start=len(self)):
-            columns.put(row, trial)
-        return History((*self.trials, *trials), self.space, self.maximize, columns, columns.stamp)
+        found = Pages(self.trials)
+        found.extend(trials)
+        return History(found, self.space, self.maximize)
+
+    @cached_property
+    def waypoints(self) -> list[Waypoint]:
+        """What trials reported along the way, as far as it counts as observations."""
+        told = self.columns.told[: len(self)]
+        if not self._target or np.count_nonzero(told & ~self.columns.having(State.ABANDONED)) > ALTOGETHER:
+            return []  # of so many trials not even one report each
+        return traced([self.trials[row] for row in np.flatnonzero(told).tolist()], self.trials, self.space)
 
     def at_target(self, trial: Trial) -> bool:
         return all(trial.config[name] == goal for name, goal in self._target)
@@ -101,11 +114,10 @@ class History(Sequence[Trial]):
 
     def results(self) -> list[float | None]:
         """The values of finished trials at the target fidelity in order of number; None for a failed one."""
-        return [
-            trial.value if trial.state is State.DONE else None
-            for trial in self.trials
-            if trial.state in (State.DONE, State.FAILED) and self.at_target(trial)
-        ]
+        columns = self.columns
+        rows = np.flatnonzero(columns.having(State.DONE, State.FAILED) & columns.at_target[: len(self)])
+        done = columns.having(State.DONE)[rows].tolist()
+        return [value if known else None for value, known in zip(columns.value[rows].tolist(), done, strict=True)]
 
     @property
     def evaluations(self) -> int:

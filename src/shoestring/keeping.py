@@ -7,22 +7,25 @@ have one (``EI()``), so that the command line and ``Study.load`` can go on with 
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .budget import Budget
-from .choice import Choice
-from .errors import MethodError, StudyError
+from .errors import Behind, MethodError, StudyError
 from .ledger import Ledger
-from .parameters import Fidelity, Numeric
 from .space import Space
 from .spelling import NAMES, read_code, text_of
 from .storage import Storage, StudyRecord, open_storage
+from .widening import known_space, look_again, require_same
 
 if TYPE_CHECKING:
     from .study import Study
+
+log = logging.getLogger("shoestring")
 
 SETTINGS = ("direction", "seed", "initial", "unit", "per_hour")
 LEASE = 60.0  # seconds: how long the trials of a worker that is gone stay where they are
@@ -44,78 +47,56 @@ def settings_of(study: Study) -> dict[str, Any]:
 def begun(study: Study, storage: Storage, name: str, lease: float, extend: bool) -> Ledger:
     """The study in its storage: as it is there, perhaps with a wider space, or new, saved before its first trial."""
     record, new = storage.begin(name, settings_of(study))
-    if not new and extend:
-        save(study, extended=True)
-    elif not new:  # somebody else may have been quicker
-        require_same(Space.from_json(record.settings["space"]), study.space, name)
-        study.take_over(record)
-    return Ledger(study.space, storage, record.id, lease)
+    if not new:  # somebody else may have been quicker
+        if not extend:
+            require_same(Space.from_json(record.settings["space"]), study.space, name)
+        take_over(study, record)
+        if extend:
+            save_wider(study, storage, record)
+    return Ledger(study.space, storage, record.id, lease, partial(look_again, study))
 
 
-def save(study: Study, extended: bool = False) -> None:
+def take_over(study: Study, found: StudyRecord) -> None:
+    """The settings of the study that is there go before those given: its next suggestion must not depend on who asks."""
+    given = {name: getattr(study, name) for name in SETTINGS}
+    for name in ("seed", "initial", "unit", "per_hour"):
+        setattr(study, name, found.settings[name])
+    if found.trials:
+        study.direction = found.settings["direction"]  # ``minimize`` or ``maximize`` says so if this is the wrong one
+    if study.budget is None and found.settings.get("budget"):
+        study.budget = Budget(**found.settings["budget"])
+    changed = [name for name in ("seed", "initial", "unit") if given[name] != getattr(study, name)]
+    if changed:
+        own = ", ".join(f"{name}={getattr(study, name)}" for name in changed)
+        log.info("study %r goes on with its own %s", found.name, own)
+
+
+def save(study: Study) -> None:
     """Tell the storage of settings that have changed; what others keep beside them stays.
 
-    So does the space, unless this study has ``extended`` it: another process may have done so since this one looked.
+    So does the space: another process may have widened it since this one looked.
     """
-    found, settings = study.storage.find(study.name), settings_of(study)
-    if not extended:
-        del settings["space"]
-    if found is not None and any(found.settings.get(name) != value for name, value in settings.items()):
-        study.storage.revise(found.id, {**found.settings, **settings})
+    settings = settings_of(study)
+    del settings["space"]
+    study.storage.revise(study.ledger.study, settings)
 
 
-def known_space(record: StudyRecord | None, space: Space, extend: bool) -> Space:
-    """The space to go on with: that of the study, if it has one and is not to be extended."""
-    if record is None:
-        return space
-    kept = Space.from_json(record.settings["space"])
-    if dict(kept) == dict(space):
-        return kept  # whatever the order
-    if not extend:
-        require_same(kept, space, record.name)
-    if problems := narrower(kept, space):
-        raise StudyError(
-            f"study {record.name!r} cannot be extended to this space: {'; '.join(problems)}; "
-            "bounds and options may only be widened, so that its trials stay in use. Begin another study with name=..."
-        )
-    return space
+def save_wider(study: Study, storage: Storage, record: StudyRecord) -> None:
+    """Have the storage keep the study's space in place of a narrower one.
 
-
-def require_same(kept: Space, given: Space, name: str) -> None:
-    if dict(kept) != dict(given):
-        raise StudyError(
-            f"study {name!r} has another space: {'; '.join(differences(kept, given))}. Its trials are untouched. "
-            "Begin another study with name=..., give the space that it has, or widen it with extend=True"
-        )
-
-
-def differences(old: Space, new: Space) -> list[str]:
-    """In words, parameter by parameter."""
-    gone = [f"{name} is missing" for name in old if name not in new]
-    added = [f"{name} is new" for name in new if name not in old]
-    common = [name for name in old if name in new and old[name] != new[name]]
-    return gone + added + [f"{name} was {old[name]!r} and is {new[name]!r}" for name in common]
-
-
-def narrower(old: Space, new: Space) -> list[str]:
-    """Why trials of the old space would not be trials of the new one; empty if they are."""
-    problems = [text for text in differences(old, new) if " was " not in text]
-    for name in old:
-        if name not in new:
-            continue
-        was, now = old[name], new[name]
-        same = type(was) is type(now) and was.when == now.when
-        if isinstance(was, Choice) and isinstance(now, Choice):
-            same = same and all(option in now.options for option in was.options)
-        elif isinstance(was, Numeric) and isinstance(now, Numeric):
-            same = same and (was.log, was.step) == (now.log, now.step) and now.low <= was.low and was.high <= now.high
-            if was.step is not None:
-                same = same and now.low == was.low  # else the steps are others
-            if isinstance(was, Fidelity) and isinstance(now, Fidelity):
-                same = same and was.goal == now.goal  # else what was found at the target is not at the target
-        if not same:
-            problems.append(f"{name} was {was!r} and is {now!r}")
-    return problems
+    Of two that widen it at the same time, the second looks again: its space must hold that of the first, and so its trials.
+    """
+    while True:
+        settings, known = settings_of(study), record.settings["space"]
+        if known_space(record, study.space, extend=True) is not study.space:
+            del settings["space"]  # it is there already, perhaps in another order
+        else:
+            settings["earlier"] = [*record.settings.get("earlier", []), known]
+        try:
+            storage.revise(record.id, settings, if_still={"space": known})
+            return
+        except Behind:
+            record = find_record(storage, record.name)
 
 
 def load(kind: type[Study], where: Any, name: str | None, code: Mapping[str, Any]) -> Study:

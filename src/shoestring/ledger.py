@@ -6,19 +6,26 @@ to date by ``refresh``, and everything is written to the storage first.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from .columns import Columns
+from .columns import PART, Columns
+from .course import Course
 from .errors import Behind, ConfigError, StorageError, StudyError
+from .execution.signals import shielded
 from .history import History
+from .pages import Pages
 from .space import Config, Space
-from .storage.base import Clocks, Limits, Storage, Stored, Waiting
+from .storage.base import Limits, Storage, Stored, Waiting
 from .storage.heartbeat import Heartbeat
+from .storage.life import lost
 from .storage.memory import MemoryStorage
+from .storage.patience import SHORT, patience
+from .storage.text import many_at_once
 from .storage.workers import surely_dead
 from .trial import State, Trial
 
@@ -28,15 +35,16 @@ log = logging.getLogger("shoestring")
 class Ledger:
     """Trials are written when they are opened and once more when they are closed."""
 
-    def __init__(self, space: Space, storage: Storage, study: int, lease: float) -> None:
+    def __init__(self, space: Space, storage: Storage, study: int, lease: float, look_again: Callable[[], object]) -> None:
+        """``look_again`` is called before trials are read if somebody has revised the study's settings, its space perhaps."""
         self.space, self.storage, self.study = space, storage, study
-        self.trials: list[Trial] = []
-        self.clocks: list[Clocks] = []
+        self.look_again = look_again
+        self._seal: int | None = None  # of the settings as they were looked at last
+        self.trials: Pages[Trial] = Pages()
         self.columns = Columns(space)
         self.queue: list[Waiting] = []
         self.clock = 0
-        self.halted: str | None = None
-        self._seconds, self._unsaved = 0.0, 0.0
+        self.course = Course(storage, study)
         self.heart = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
         self._reported: dict[int, float] = {}  # when a trial's reports were kept last
         self._here: dict[int, float] = {}  # trials opened by this process that run -> when, by its steady clock
@@ -49,10 +57,32 @@ class Ledger:
     def refresh(self) -> None:
         """Learn what others have written."""
         changes = self.storage.since(self.study, self.clock)
-        for each in changes.trials:
-            self._take(each)
+        if changes.seal != self._seal:
+            self.look_again()
+            self._seal = changes.seal
+        self._take_all(changes.trials)
         self.clock, self.queue = changes.clock, list(changes.queue)
-        self.halted, self._seconds = changes.halted, changes.seconds
+        self.course.take(changes)
+
+    def widen(self, space: Space) -> None:
+        """Go on in a space that holds the present one."""
+        self.space, self.columns = space, Columns.of(self.trials, space)
+
+    def _take_all(self, found: Sequence[Stored]) -> None:
+        with many_at_once() if len(found) > PART else contextlib.nullcontext():
+            for start in range(0, len(found), PART):
+                self._take_together(found[start : start + PART])
+
+    def _take_together(self, found: Sequence[Stored]) -> None:
+        """At once where they are the next ones, as when a study is opened; else one after the other."""
+        trials, known = [stored.trial for stored in found], len(self.trials)
+        if len(found) > 1 and [trial.number for trial in trials] == list(range(known, known + len(found))):
+            with contextlib.suppress(ConfigError):  # one after the other tells which does not fit
+                self.columns.put_all(known, trials)
+                self.trials.extend(trials)
+                return
+        for stored in found:
+            self._take(stored)
 
     def _take(self, stored: Stored) -> Trial:
         trial = stored.trial
@@ -63,9 +93,8 @@ class Ledger:
             raise StudyError(f"{wider}: the study was extended; open it again") from None
         if trial.number == len(self.trials):
             self.trials.append(trial)
-            self.clocks.append(stored.clocks)
         else:
-            self.trials[trial.number], self.clocks[trial.number] = trial, stored.clocks
+            self.trials[trial.number] = trial
         if trial.finished:
             self._let_go(trial.number)
         return trial
@@ -78,22 +107,7 @@ class Ledger:
 
     def history(self, maximize: bool) -> History:
         """A view for the optimizer's own use: it shares the records' dicts."""
-        return History(tuple(self.trials), self.space, maximize, self.columns, self.columns.stamp)
-
-    def known_at(self, clock: int, maximize: bool) -> History:
-        """The trials as they were at a moment of the past."""
-        return History(tuple(self._past(clock)), self.space, maximize)
-
-    def _past(self, clock: int) -> Iterable[Trial]:
-        for trial, (opened, abandoned, closed) in zip(self.trials, self.clocks, strict=True):
-            if opened > clock:
-                return
-            if closed is not None and closed <= clock:
-                yield trial
-            elif abandoned is not None and abandoned <= clock:
-                yield trial if trial.state is State.ABANDONED else as_asked(trial, State.ABANDONED)
-            else:
-                yield as_asked(trial, State.RUNNING)
+        return History(Pages(self.trials), self.space, maximize, self.columns, self.columns.stamp)
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -117,14 +131,15 @@ class Ledger:
         trial = self.draft(config, suggestion, basis)
         lease = None if self.heart is None else self.heart.lease(seconds)
         expected = suggestion.get("cost")
-        stored = self.storage.write(
-            self.study, trial, lease=lease, limits=limits, queued=queued, at_target=self.at_target(trial), expected=expected
-        )
-        if self.heart is not None and lease is not None and seconds is None:
-            self.heart.hold(trial.number, lease)
-        self.queue = [each for each in self.queue if each.id != queued]
-        self._here[trial.number] = time.perf_counter()
-        return self._own(stored, trial)
+        with shielded():  # an interruption in between would leave a trial that nobody knows to be his
+            stored = self.storage.write(
+                self.study, trial, lease=lease, limits=limits, queued=queued, at_target=self.at_target(trial), expected=expected
+            )
+            if self.heart is not None and lease is not None and seconds is None:
+                self.heart.hold(trial.number, lease.token)
+            self.queue = [each for each in self.queue if each.id != queued]
+            self._here[trial.number] = time.perf_counter()
+            return self._own(stored, trial)
 
     def write(self, trial: Trial) -> Trial:
         """A trial that was not asked here: finished elsewhere, or read from a file. It gets the next number."""
@@ -137,8 +152,14 @@ class Ledger:
 
     def close(self, trial: Trial, again: bool = False) -> Trial:
         """The trial as it is kept: if another result was there before, that one. ``again``: have its config asked first."""
-        self._let_go(trial.number)
-        kept = self._own(self.storage.close(self.study, trial, at_target=self.at_target(trial), again=again), trial)
+        token = None if self.heart is None else self.heart.let_go(trial.number)
+        try:
+            stored = self.storage.close(self.study, trial, at_target=self.at_target(trial), again=again)
+        except BaseException:
+            if self.heart is not None and token is not None:
+                self.heart.hold(trial.number, token)  # until it can be written, it is still ours
+            raise
+        kept = self._own(stored, trial)
         if again:
             self.refresh()
         return kept
@@ -147,10 +168,12 @@ class Ledger:
         self.storage.enqueue(self.study, config, suggestion, first=first)
         self.refresh()
 
-    def give_back(self, trial: Trial, cost: float | None, reports: Sequence[Mapping[str, Any]] = ()) -> None:
-        """Abandon an open trial and have its config asked first."""
+    def give_back(self, trial: Trial, cost: float | None, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> None:
+        """Abandon an open trial and have its config asked first, unless too many workers ``died`` of it."""
         seconds, kept = self.seconds_open(trial), tuple(reports) or trial.reports
-        self.close(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=kept), again=True)
+        ended = trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=kept)
+        ended = lost(ended) if died else ended
+        self.close(ended, again=ended.state is State.ABANDONED)
 
     def report(self, number: int, reports: Sequence[Mapping[str, Any]]) -> None:
         """Keep what a trial of this process says along the way, should it be lost; once a second at most.
@@ -161,30 +184,20 @@ class Ledger:
         if token is not None and time.perf_counter() - self._reported.get(number, -1.0) >= 1.0:
             self._reported[number] = time.perf_counter()
             try:
-                self.storage.report(self.study, number, token, reports)
+                with patience(SHORT):
+                    self.storage.report(self.study, number, token, reports)
             except StorageError as error:
                 log.warning("what trial %d reports could not be kept for now: %s", number, error)
 
     def reap(self, price: float | None) -> None:
         """Abandon the trials of workers that are gone."""
-        if self.heart is not None:
+        if self.heart is not None and not self.heart.forgives:
             self.storage.reap(self.study, price)
 
-    @property
-    def seconds(self) -> float:
-        """Of wall-clock time that the study took so far."""
-        return self._seconds + self._unsaved
-
-    def spend(self, seconds: float) -> None:
-        """Wall-clock time; written down once it is a second."""
-        self._unsaved += seconds
-        if self._unsaved >= 1.0:
-            self.save_seconds()
-
-    def save_seconds(self) -> None:
-        if self._unsaved > 0.0:
-            self.storage.revise(self.study, seconds=self._unsaved)
-        self._seconds, self._unsaved = self._seconds + self._unsaved, 0.0
+    def after_outage(self, seconds: float) -> None:
+        """The storage answers again: leases may have ended since nobody could renew them."""
+        if self.heart is not None:
+            self.heart.after_outage(seconds)
 
     # -- what runs ---------------------------------------------------------------------------------------------------
 
@@ -215,10 +228,3 @@ class Ledger:
             return running
         holders = self.storage.holders(self.study)
         return [trial for trial in running if surely_dead(holders.get(trial.number, ""))]
-
-
-def as_asked(trial: Trial, state: State) -> Trial:
-    """A trial as it was before its result was known."""
-    config = {**trial.config, **trial.suggestion["asked"]} if "asked" in trial.suggestion else trial.config
-    suggestion = {name: value for name, value in trial.suggestion.items() if name not in ("asked", "stopped")}
-    return Trial(trial.number, config, state, fidelity=trial.fidelity, suggestion=suggestion, asked_at=trial.asked_at)

@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from .columns import CODES
 from .history import History
 from .numerics import Array
 from .space import Space
-from .traces import Waypoint, traced
+from .traces import Waypoint
 from .trial import State
 
 
@@ -68,6 +69,12 @@ class Observations:
         """Finished trials, those at the target first, best first."""
         return np.lexsort((self.y[: self.finished], ~self.at_target[: self.finished]))
 
+    def best(self, count: int) -> NDArray[np.intp]:
+        """The first rows of ``order``, without putting all the others in order."""
+        y, at_target = self.y[: self.finished], self.at_target[: self.finished]
+        rows = np.sort(np.concatenate([lowest(y, np.flatnonzero(part), count) for part in (at_target, ~at_target)]))
+        return rows[np.lexsort((y[rows], ~at_target[rows]))][:count]
+
     def only(self, rows: NDArray[np.intp]) -> Observations:
         """Some of the values, by rising row, and all the rest."""
         traces = int((rows >= self.finished).sum())
@@ -100,30 +107,41 @@ class Observations:
 def observe(history: History) -> Observations:
     """The history as arrays."""
     space, columns = history.space, history.columns
-    U, sign = columns.U[: columns.count], -1.0 if history.maximize else 1.0
-    done = np.flatnonzero(columns.having(State.DONE))
-    paid = np.flatnonzero(columns.having(State.DONE, State.FAILED) & (columns.cost[: columns.count] > 0.0))
-    slopes = np.full((len(done), len(space)), np.nan)
-    for row, found in columns.sloped.items():
-        slopes[done == row] = found
+    cost, sign = columns.cost[: columns.count], -1.0 if history.maximize else 1.0
+    done, failed, pending = (np.flatnonzero(columns.having(state)) for state in (State.DONE, State.FAILED, State.RUNNING))
+    paid = np.flatnonzero(columns.having(State.DONE, State.FAILED) & (cost > 0.0))
+    sloped = [row for row in sorted(columns.sloped) if columns.state[row] == CODES[State.DONE]]
+    slopes = np.broadcast_to(np.nan, (len(done), len(space)))  # takes no memory
+    if sloped:
+        slopes = slopes.copy()
+        slopes[np.searchsorted(done, sloped)] = sign * np.array([columns.sloped[row] for row in sloped])
     given_up = [columns.given_up[row] for row in sorted(columns.given_up)]
+    U = columns.U.take(done, axis=0)  # a quarter of the time of U[done]
     seen = Observations(
-        U=U[done],
+        U=U,
         y=sign * columns.value[done],
-        at_target=on_target(U[done], space),
-        failed=U[columns.having(State.FAILED)],
-        pending=U[columns.having(State.RUNNING)],
+        at_target=on_target(U, space),
+        failed=columns.U[failed],
+        pending=columns.U[pending],
         sign=sign,
-        priced=U[paid],
-        gamma=np.log(columns.cost[paid]),
+        priced=columns.U.take(paid, axis=0),
+        gamma=np.log(cost[paid]),
         censored=columns.censored[paid],
         measured=columns.measured[paid],
-        slopes=sign * slopes,
+        slopes=slopes,
         given_up=np.array(given_up).reshape(len(given_up), len(space)),
     )
-    return seen.with_traces(traced(history.trials, space) if space.fidelities else [], space)
+    return seen.with_traces(history.waypoints, space)
 
 
 def on_target(U: Array, space: Space) -> NDArray[np.bool_]:
     """Which points are at the target fidelity."""
-    return np.asarray((np.abs(space.at_target(U) - U) < 1e-9).all(axis=1))
+    found = np.ones(len(U), dtype=bool)
+    for name, goal in space.target.items():
+        found &= np.abs(float(space[name].to_unit(goal)) - U[:, space.names.index(name)]) < 1e-9
+    return found
+
+
+def lowest(y: Array, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """Of some rows those with the ``count`` lowest values, and all that are equal to the highest of these."""
+    return rows if len(rows) <= count else rows[y[rows] <= np.partition(y[rows], count - 1)[count - 1]]

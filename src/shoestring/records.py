@@ -37,6 +37,10 @@ class Records:
     def history(self) -> History:
         """The trials so far: a copy, which is yours to change."""
         self.refresh()
+        return self.detached()
+
+    def detached(self) -> History:
+        """A copy of the trials that this process knows of."""
         return History(tuple(trial.detached() for trial in self.ledger.trials), self.space, self.direction == "maximize")
 
     @property
@@ -142,15 +146,18 @@ class Records:
                 log.warning("%s; what was found now is not kept", error)
                 return self.ledger.trials[trial.number]
 
-    def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = ()) -> bool:
-        """Abandon a trial that was interrupted, charge it, and have its config asked first; False if it has finished."""
+    def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> bool:
+        """Abandon a trial that was interrupted, charge it, and have its config asked first; False if it has finished.
+
+        ``died``: its worker did. A config with which that happens again and again has failed.
+        """
         with self._lock:
             trial = self.ledger.trials[number]
             if trial.finished:
                 return False
             seconds = self.ledger.seconds_open(trial)
             priced = seconds is not None and (self.unit == "s" or self.per_hour is not None)
-            self.ledger.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None, reports)
+            self.ledger.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None, reports, died)
             return True
 
     def _set_direction(self, direction: Literal["minimize", "maximize"]) -> None:

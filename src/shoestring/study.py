@@ -24,7 +24,7 @@ from .errors import BudgetError, MethodError, SpaceError
 from .evaluate import Objective
 from .execution.hire import hire, length_of_time, whole
 from .history import History
-from .keeping import LEASE, SETTINGS, begun, find_storage, known_space, load, texts
+from .keeping import LEASE, begun, find_storage, load, take_over, texts
 from .loop import Callback, run
 from .replay import Replay, replay
 from .result import Recommendation, Result
@@ -32,7 +32,7 @@ from .search.choose import choose_cost_model, choose_method
 from .search.front import Front, pareto_front
 from .search.recommend import recommend
 from .space import Space
-from .storage import Limits, Storage, StudyRecord
+from .storage import Limits, Storage
 from .surrogate.auto_subset import with_subset
 from .surrogate.cost.base import CostModel
 from .surrogate.gp import GP
@@ -41,6 +41,7 @@ from .surrogate.subset import Subset
 from .termination.choose import choose_rule
 from .termination.verdict import Rule, Verdict
 from .trial import State, Trial
+from .widening import known_space
 
 log = logging.getLogger("shoestring")
 
@@ -122,24 +123,10 @@ class Study(Asking):
         self.minded = False  # whether it was said that seconds are counted in another unit
         self.checked: Verdict | None = None  # what the rule said last
         self.checkpoints = Checkpoints(space, checkpoints)
-        self._encoding = Encoding(space)
+        self._encoding, self.spaces = Encoding(space), [space]
         if found is not None:
-            self.take_over(found)
+            take_over(self, found)
         self.ledger = begun(self, self.storage, name, length_of_time(lease, "lease"), extend)
-
-    def take_over(self, found: StudyRecord) -> None:
-        """The settings of the study that is there go before those given: its next suggestion must not depend on who asks."""
-        given = {name: getattr(self, name) for name in SETTINGS}
-        for name in ("seed", "initial", "unit", "per_hour"):
-            setattr(self, name, found.settings[name])
-        if found.trials:
-            self.direction = found.settings["direction"]  # ``minimize`` or ``maximize`` says so if this is the wrong one
-        if self.budget is None and found.settings.get("budget"):
-            self.budget = Budget(**found.settings["budget"])
-        changed = [name for name in ("seed", "initial", "unit") if given[name] != getattr(self, name)]
-        if changed:
-            own = ", ".join(f"{name}={getattr(self, name)}" for name in changed)
-            log.info("study %r goes on with its own %s", found.name, own)
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
@@ -176,27 +163,28 @@ class Study(Asking):
 
     def halt(self, reason: str = "halted by request") -> None:
         """End the running ``minimize`` after the present trial; for callbacks and other threads."""
-        self.halted = reason
+        self.ledger.course.halt(reason)
 
     @property
     def halted(self) -> str | None:
         """Why somebody asked for an end, or None; all processes that work on the study see it."""
-        return self.ledger.halted
+        return self.ledger.course.halted
 
     @halted.setter
     def halted(self, reason: str | None) -> None:
-        if reason != self.ledger.halted:
-            self.storage.revise(self.ledger.study, halted=reason)
-            self.ledger.halted = reason
+        if reason is None:
+            self.ledger.course.begin_to_listen()
+        else:
+            self.ledger.course.halt(reason)
 
     @property
     def seconds(self) -> float:
-        """Of wall-clock time, spent inside ``minimize``."""
-        return self.ledger.seconds
+        """Of wall-clock time during which anybody, in whatever process, was inside ``minimize``."""
+        return self.ledger.course.seconds
 
     @seconds.setter
     def seconds(self, total: float) -> None:
-        self.ledger.spend(total - self.ledger.seconds)
+        self.ledger.course.took(total)  # it can only grow
 
     def replay(self) -> Replay:
         """Compute every suggestion again from what is stored, and tell the first that differs."""

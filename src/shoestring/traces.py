@@ -25,6 +25,7 @@ from .trial import State, Trial
 MOST = 4
 ALTOGETHER = 400
 SAME = 1e-9
+ABSENT = object()  # in place of a parameter that is not active
 HOPELESS, BUDGET = "hopeless", "budget"  # why a trial was told to stop early
 
 Report = Mapping[str, Any]  # "value"; "fidelity", by name, as far as it was named; "cost" up to there, or None
@@ -73,13 +74,12 @@ def spread(way: Array, most: int, finish: float | None) -> list[int]:
     return sorted({int(np.argmin(np.abs(way - mark))) for mark in marks})
 
 
-def traced(trials: Sequence[Trial], space: Space) -> list[Waypoint]:
-    """The reports of all trials that have ended, however they ended, that count as observations.
+def traced(told: Sequence[Trial], trials: Sequence[Trial], space: Space) -> list[Waypoint]:
+    """The reports that count as observations, of all trials that have ended, however they ended, and have ``told`` any.
 
     Those of a trial that was interrupted count until its configuration is asked again and reports again, so that a study that was
     interrupted goes on as if it had not been.
     """
-    told = [trial for trial in trials if trial.reports and trial.finished]
     told = [trial for trial in told if trial.state is not State.ABANDONED or not asked_again(trial, trials, space)]
     most = min(MOST, ALTOGETHER // len(told)) if told else 0
     return [waypoint for trial in told for waypoint in along(trial, space, most)]
@@ -88,10 +88,13 @@ def traced(trials: Sequence[Trial], space: Space) -> list[Waypoint]:
 def asked_again(trial: Trial, trials: Sequence[Trial], space: Space) -> bool:
     """Whether the configuration was asked later, at whatever fidelity."""
 
-    def bare(config: Mapping[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in config.items() if not space[name].fidelity}
+    names = [name for name in space if not space[name].fidelity]
 
-    return any(bare(other.config) == bare(trial.config) for other in trials if other.number > trial.number)
+    def bare(config: Mapping[str, Any]) -> list[Any]:
+        return [config.get(name, ABSENT) for name in names]
+
+    sought = bare(trial.config)
+    return any(bare(other.config) == sought for other in trials if other.number > trial.number)
 
 
 def reached(trial: Trial, reports: Sequence[Report]) -> dict[str, float] | None:

@@ -8,15 +8,15 @@ import shoestring
 ROOT = Path(shoestring.__file__).parent
 LAYERS = [
     ["numerics", "errors", "wording"],
-    ["parameters", "choice", "space", "trial", "traces", "outcome", "budget", "columns", "storage"],
+    ["parameters", "choice", "space", "trial", "pages", "taken", "traces", "outcome", "budget", "columns", "storage"],
     ["history", "observations", "outputs", "encoding"],
     ["surrogate"],
     ["acquisition"],
     ["search"],
     ["termination"],
     [
-        "ledger", "spelling", "keeping", "archive", "replay", "checkpoints", "evaluate", "progress", "result", "confirming",
-        "program", "execution", "loop", "plot",
+        "course", "ledger", "spelling", "widening", "keeping", "archive", "replay", "checkpoints", "evaluate", "progress",
+        "result", "confirming", "program", "execution", "live", "units", "loop", "plot",
     ],
     ["records", "asking", "study"],
     ["optimize", "integrations"],

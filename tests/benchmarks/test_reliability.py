@@ -2,21 +2,30 @@
 
 import json
 import re
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
 from benchmarks.reliability import __main__ as command
-from benchmarks.reliability import accounts, items, large, processes, suite, team
-from shoestring.storage import open_storage
+from benchmarks.reliability import accounts, choosing, items, large, places, processes, suite, team
 from shoestring.storage.base import Stored
 from shoestring.trial import State, Trial
 
+BOTH = {name: set(places.KINDS) for name in ("database", "anywhere", "weather", "place", "storage")}  # fixtures
 
-def test_every_item_has_its_tests():
+
+def test_every_item_has_its_tests_on_each_storage():
     assert [item.number for item in items.ITEMS] == list(range(1, 26))
-    for file, name in {tuple(test.split("::")) for item in items.ITEMS for test in item.tests}:
-        assert re.search(rf"^def {name}\(", (suite.ROOT / file).read_text(), re.MULTILINE), (file, name)
+    kinds = BOTH | {name: {kind} for name, kind in choosing.BY_FIXTURE.items()}
+    for item in items.ITEMS:
+        proven = set()
+        for file, name in (test.split("::") for test in item.tests):
+            found = re.search(rf"^def {name}\((.*)\)", (suite.ROOT / file).read_text(), re.MULTILINE)
+            assert found, (file, name)
+            proven |= set().union(*(kinds.get(fixture, ()) for fixture in re.findall(r"\w+", found[1])))
+        assert proven == (set() if item.number in items.WITHOUT_STORAGE else set(places.KINDS)), item.number
 
 
 # -- accounts --------------------------------------------------------------------------------------------------------
@@ -91,16 +100,28 @@ def test_only_marked_processes_are_killed():
     assert processes.leave_none("nobody", 0.0) == 0
 
 
-def test_a_large_study_is_a_study(tmp_path):
-    address = f"sqlite:///{tmp_path}/large.db"
-    large.fill(address, 50, 3)
-    storage = open_storage(address)
-    assert storage.check() == []
-    assert (storage.find(large.NAME).trials, storage.find(large.NAME).clock) == (53, 53)
-    storage.close_connections()
-    found = large.measure(address)
+def measured(database, trials):
+    large.fill(database.address, trials, 3)
+    found = database.open().find(large.NAME)
+    assert (found.trials, found.clock) == (trials + 3, trials + 3)
+    command = [sys.executable, "-m", "benchmarks.reliability.large", database.address]
+    return json.loads(subprocess.run(command, cwd=suite.ROOT, capture_output=True, text=True, check=True).stdout)
+
+
+def test_a_large_study_is_a_study(database):
+    found = measured(database, 50)
     assert found["peak_mb"] > 1
     assert found["ask_seconds"] > 0
+    assert database.open().check() == []
+
+
+@pytest.mark.slow
+def test_a_study_of_a_hundred_thousand_trials(database):
+    found = measured(database, 100_000)
+    assert found["open_seconds"] < 1.0
+    assert found["best_seconds"] < 0.05
+    assert found["ask_seconds"] < 0.5  # on any machine; how flat it is, the benchmark says
+    assert found["peak_mb"] < 300
 
 
 # -- from end to end -------------------------------------------------------------------------------------------------
@@ -119,7 +140,10 @@ def test_items_are_run_once_and_stored(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_kills(tmp_path, capsys):
-    command.main(["--quick", "--json", "--part", "kills", "--storage", "sqlite", "--kills", "6", "--results", str(tmp_path)])
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])["kills"]["sqlite"]
+@pytest.mark.parametrize("storage", places.KINDS)
+def test_kills(tmp_path, capsys, storage):
+    if why := places.absent(storage):
+        pytest.skip(why)
+    command.main(["--quick", "--json", "--part", "kills", "--storage", storage, "--kills", "6", "--results", str(tmp_path)])
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])["kills"][storage]
     assert (found["tried"], found["survived"], found["lost"]) == (6, 6, 0)

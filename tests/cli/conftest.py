@@ -11,3 +11,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SHOESTRING_STORAGE", raising=False)
     return tmp_path
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def anywhere(request: pytest.FixtureRequest, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``here``, with studies in the usual file, or on a server that the environment names."""
+    if request.param == "postgresql":
+        monkeypatch.setenv("SHOESTRING_STORAGE", request.getfixturevalue("server").schema())
+    return here

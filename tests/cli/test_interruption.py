@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.programs import SPACE, environment, read, script
 from tests.program.test_objective import gone
+from tests.storage.server import PASSWORD, QUOTED
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals differ")
 
@@ -69,9 +70,33 @@ def running(here: Path, count: int) -> list[int]:
     raise AssertionError("the programs did not start")
 
 
-def test_ctrl_c_ends_everything_and_prints_how_to_go_on(here: Path) -> None:
-    with started(here, "--budget", "3", "--workers", "2") as process:
-        pids = running(here, 2)
+@contextmanager
+def looking() -> Iterator[Callable[[], None]]:
+    """A call that returns as soon as the study's file is there, or somebody new has connected to its server."""
+    address = os.environ.get("SHOESTRING_STORAGE")
+
+    def wait(condition: Callable[[], bool]) -> None:
+        until = time.monotonic() + 60
+        while not condition() and time.monotonic() < until:
+            time.sleep(0.002)
+
+    if address is None:
+        yield lambda: wait(Path("shoestring.db").exists)
+        return
+    import psycopg
+
+    with psycopg.connect(address, autocommit=True) as connection:
+
+        def connected() -> set[int]:
+            return {pid for (pid,) in connection.execute("SELECT pid FROM pg_stat_activity WHERE usename IS NOT NULL")}
+
+        before = connected()
+        yield lambda: wait(lambda: bool(connected() - before))
+
+
+def test_ctrl_c_ends_everything_and_prints_how_to_go_on(anywhere: Path) -> None:
+    with started(anywhere, "--budget", "3", "--workers", "2") as process:
+        pids = running(anywhere, 2)
         output, errors, took = interrupted(process, signal.SIGINT)
     assert process.returncode == 130, errors
     assert took < 3.0
@@ -83,19 +108,37 @@ def test_ctrl_c_ends_everything_and_prints_how_to_go_on(here: Path) -> None:
     assert read("show")["states"] == {"abandoned": 2}
     assert read("show")["waiting"] == 2
 
-    (here / "quick").touch()
+    (anywhere / "quick").touch()
     words = [sys.executable, *shlex.split(resume)[1:], "--json"]
-    again = subprocess.run(words, cwd=here, env=environment(), capture_output=True, text=True, timeout=60)
+    again = subprocess.run(words, cwd=anywhere, env=environment(), capture_output=True, text=True, timeout=60)
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["states"] == {"abandoned": 2, "done": 3}
     trials = read("export")["trials"]
     assert [trial["config"] for trial in trials[2:4]] == [trial["config"] for trial in trials[:2]]  # asked again first
 
 
+@pytest.mark.slow
+def test_the_printed_command_names_the_storage(anywhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = os.environ.get("SHOESTRING_STORAGE", "elsewhere.db").replace(f":{QUOTED}", "")
+    monkeypatch.delenv("SHOESTRING_STORAGE", raising=False)
+    monkeypatch.setenv("PGPASSWORD", PASSWORD)
+    with started(anywhere, "--budget", "2", "--storage", address) as process:
+        running(anywhere, 1)
+        _, errors, _ = interrupted(process, signal.SIGINT)
+    resume = errors.splitlines()[-1].strip()
+    assert resume == f"python -m shoestring resume train --storage {shlex.quote(address)}"
+    (anywhere / "quick").touch()
+    words = [sys.executable, *shlex.split(resume)[1:], "--json"]
+    again = subprocess.run(words, cwd=anywhere, env=environment(), capture_output=True, text=True, timeout=60)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["states"] == {"abandoned": 1, "done": 2}
+
+
+@pytest.mark.parametrize("anywhere", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
-def test_sigterm_does_the_same_and_a_program_that_does_not_listen_is_killed(here: Path, number: int) -> None:
-    with started(here, "--budget", "3", "--json", arguments=("{x}", "{y}", "deaf")) as process:
-        (pid,) = running(here, 1)
+def test_sigterm_does_the_same_and_a_program_that_does_not_listen_is_killed(anywhere: Path, number: int) -> None:
+    with started(anywhere, "--budget", "3", "--json", arguments=("{x}", "{y}", "deaf")) as process:
+        (pid,) = running(anywhere, 1)
         output, errors, took = interrupted(process, number)
     assert process.returncode == 143, errors
     assert took < 4.0
@@ -107,25 +150,23 @@ def test_sigterm_does_the_same_and_a_program_that_does_not_listen_is_killed(here
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", range(16))
-def test_ctrl_c_at_any_moment(here: Path, step: int) -> None:
+def test_ctrl_c_at_any_moment(anywhere: Path, step: int) -> None:
     """From the moment it listens to Python code of ours on: no traceback, 130, nothing runs on, and it can be gone on with."""
-    (here / "quick").touch()
-    with started(here, "--budget", "400", "--workers", "3") as process:
-        until = time.monotonic() + 60
-        while not (here / "shoestring.db").exists() and time.monotonic() < until:
-            time.sleep(0.002)
+    (anywhere / "quick").touch()
+    with looking() as wait_for_its_first_look, started(anywhere, "--budget", "400", "--workers", "3") as process:
+        wait_for_its_first_look()
         time.sleep(0.05 * step)
         _, errors, _ = interrupted(process, signal.SIGINT)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
-    pids = [int(path.read_text().split()[0]) for path in (here / "shoestring-logs").glob("*/*.out") if path.read_text()]
+    pids = [int(path.read_text().split()[0]) for path in (anywhere / "shoestring-logs").glob("*/*.out") if path.read_text()]
     assert all(gone(pid, 0.5) for pid in pids)
     assert read("db", "check")["ok"]
-    if (here / "shoestring-logs").exists():
+    if (anywhere / "shoestring-logs").exists():
         assert errors.splitlines()[-1].strip() == "python -m shoestring resume train"
         trials = read("show")["trials"]
         again = subprocess.run(
             [sys.executable, "-m", "shoestring", "resume", "train", "--budget", str(trials + 2), "--quiet"],
-            cwd=here, env=environment(), capture_output=True, text=True, timeout=60,
+            cwd=anywhere, env=environment(), capture_output=True, text=True, timeout=60,
         )
         assert again.returncode == 0, again.stderr

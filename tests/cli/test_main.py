@@ -65,7 +65,7 @@ def test_what_should_not_happen_is_said_but_without_passwords(here: Path, monkey
 @pytest.mark.parametrize("words", [["ls"], ["ls", "--json"], ["doctor"], ["doctor", "--json"], ["show", "a"], ["db", "check"]])
 def test_a_password_appears_nowhere(here: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Item 31, for a server that is not there."""
-    monkeypatch.setattr("shoestring.storage.upkeep.FIRST_PATIENCE", 0.1)
+    monkeypatch.setattr("shoestring.storage.postgres.PostgresServer.first_patience", 0.1)
     run = call(*words, "--storage", ADDRESS)
     assert run.exit_code == 1
     assert SECRET not in run.output

@@ -13,6 +13,8 @@ import shoestring as st
 from shoestring.cli.money import make_budget
 from shoestring.cli.plan import default_name, make_plan, restored
 from shoestring.cli.tune_file import read_file
+from shoestring.storage import open_storage
+from tests.cli.programs import begin, call
 
 
 @pytest.mark.parametrize(
@@ -140,3 +142,18 @@ def test_a_file_that_is_not_there_or_not_text(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(click.UsageError, match="UTF-8"):
         read_file(tmp_path / "bytes.toml")
+
+
+def test_a_plan_is_kept_beside_what_others_keep(here: Path) -> None:
+    begin(here, trials=2)
+    storage = open_storage("shoestring.db")
+    study = storage.find("train").id
+    storage.revise(study, {"note": "mine", "budget": None})
+    assert call("resume", "--budget", "3", "--workers", "2").exit_code == 0
+    settings = storage.find("train").settings
+    assert settings["note"] == "mine"
+    assert (settings["run"]["workers"], settings["run"]["budget"]["trials"], settings["budget"]["trials"]) == (2, 3, 3)
+    clock = storage.find("train").clock
+    assert call("resume").exit_code == 0  # nothing is left to do, and nothing is written
+    assert storage.find("train").clock == clock
+    storage.close_connections()

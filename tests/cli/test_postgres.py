@@ -5,18 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.programs import QUICK, SPACE, begin, call, environment, script
-from tests.storage.server import PASSWORD, QUOTED, Server, served
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    yield from served()
+from tests.storage.server import PASSWORD, QUOTED, Server
 
 
 def test_a_password_is_never_printed_nor_kept(here: Path, server: Server) -> None:

@@ -30,19 +30,19 @@ def test_a_run_from_beginning_to_end(here: Path) -> None:
     assert (here / "shoestring-logs" / "train" / "trial-00002.out").read_text().startswith("training\n0.")
 
 
-def test_the_same_command_again_goes_on(here: Path) -> None:
-    begin(here, trials=3)
-    again = begin(here, trials=5)
+def test_the_same_command_again_goes_on(anywhere: Path) -> None:
+    begin(anywhere, trials=3)
+    again = begin(anywhere, trials=5)
     assert "going on with study train: 3 trials so far" in again.stdout
     assert read("show")["trials"] == 5
-    done = begin(here, trials=5)  # there is nothing left to spend, and that is no error
+    done = begin(anywhere, trials=5)  # there is nothing left to spend, and that is no error
     assert done.exit_code == 0
     assert read("show")["trials"] == 5
 
 
-def test_going_on_is_the_same_as_not_having_stopped(here: Path) -> None:
-    begin(here, "--name", "whole", "--method", "ei", "--initial", "3", trials=7)
-    begin(here, "--name", "parts", "--method", "ei", "--initial", "3", trials=4)
+def test_going_on_is_the_same_as_not_having_stopped(anywhere: Path) -> None:
+    begin(anywhere, "--name", "whole", "--method", "ei", "--initial", "3", trials=7)
+    begin(anywhere, "--name", "parts", "--method", "ei", "--initial", "3", trials=4)
     assert call("resume", "parts", "--budget", "7").exit_code == 0
     whole, parts = (
         [trial["config"] for trial in read("export", name)["trials"]] for name in ("whole", "parts")
@@ -51,8 +51,8 @@ def test_going_on_is_the_same_as_not_having_stopped(here: Path) -> None:
     assert len(whole) == 7
 
 
-def test_resume_takes_the_program_from_the_study(here: Path) -> None:
-    begin(here, "--workers", "2", "--timeout", "30s", trials=2)
+def test_resume_takes_the_program_from_the_study(anywhere: Path) -> None:
+    begin(anywhere, "--workers", "2", "--timeout", "30s", trials=2)
     run = call("resume", "train", "--budget", "4", "--workers", "1")
     assert run.exit_code == 0, run.output
     assert "going on with study train: 2 trials so far" in run.stdout
@@ -206,9 +206,9 @@ y = {low = 0, high = 1}
     assert run.stdout.splitlines()[-1] == "next: shoestring best bowl --storage file.db"
 
 
-def test_the_same_name_with_another_space_is_refused_and_nothing_is_lost(here: Path) -> None:
-    begin(here, trials=2)
-    program = script(here)
+def test_the_same_name_with_another_space_is_refused_and_nothing_is_lost(anywhere: Path) -> None:
+    begin(anywhere, trials=2)
+    program = script(anywhere)
     other = ["run", "--param", "x=0:2", "--param", "y=0:1", *QUICK, "--budget", "4"]
     run = call(*other, "--", *program, "{x}", "{y}")
     assert run.exit_code == 1

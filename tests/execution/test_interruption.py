@@ -24,7 +24,7 @@ def objective(config):  # no guard around what follows: worker processes do not 
     (folder / f"{os.getpid()}-{child.pid}").touch()
     time.sleep(1000)
 
-study = st.Study(st.Space(x=st.Float(0, 1)), st.Random())
+study = st.Study(st.Space(x=st.Float(0, 1)), st.Random(), storage=sys.argv[2])
 result = study.minimize(objective, 10, WORKERS)
 print(json.dumps({"stop": result.stop.reason, "kind": result.stop.kind, "states": [str(t.state) for t in result.history],
                   "again": [study.ask().config == t.config for t in result.history], "costs": [t.cost for t in result.history]}))
@@ -38,11 +38,20 @@ def running(folder):
     return [int(number) for path in folder.iterdir() for number in path.name.split("-")]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_at_once_and_gives_the_trials_back(tmp_path, number):
+@pytest.mark.parametrize(
+    ("database", "number"),
+    [
+        ("sqlite", signal.SIGINT),
+        ("postgresql", signal.SIGTERM),
+        pytest.param("sqlite", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("postgresql", signal.SIGINT, marks=pytest.mark.slow),
+    ],
+    indirect=["database"],
+)
+def test_a_signal_ends_it_at_once_and_gives_the_trials_back(database, tmp_path, number):
     folder = tmp_path / "running"
     folder.mkdir()
-    process = script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder))
+    process = script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder), database.address)
     pids = running(folder)
     began = time.monotonic()
     process.send_signal(number)
@@ -57,23 +66,28 @@ def test_a_signal_ends_it_at_once_and_gives_the_trials_back(tmp_path, number):
     assert said["again"] == [True, True]
     assert all(cost > 0 for cost in said["costs"])
     until(lambda: not any(alive(pid) for pid in pids))
+    assert states(st.Study.load(database.open()).history) == ["abandoned"] * 2 + ["running"] * 2  # those asked again
+    assert database.open().check() == []
 
 
-def test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed(tmp_path):
+def test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed(database, tmp_path):
     folder = tmp_path / "running"
     folder.mkdir()
-    process = script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder))
+    process = script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder), database.address)
     pids = running(folder)
     process.kill()
     process.communicate(timeout=60)
     until(lambda: not any(alive(pid) for pid in pids))
+    study = st.Study.load(database.open())
+    lost = [trial.config for trial in study.history]
+    assert [trial.config for trial in study.minimize(lambda config: 0.5, 2).history.having(st.State.DONE)] == lost
 
 
 def test_with_one_worker_sigterm_is_an_interruption_too(tmp_path):
     folder = tmp_path / "running"
     folder.mkdir()
     text = SCRIPT.replace("WORKERS", "").replace('["sleep", "1000"]', '["true"]').replace("child.pid", "child.wait()")
-    process = script(text, tmp_path, str(folder))
+    process = script(text, tmp_path, str(folder), "memory")
     until(lambda: list(folder.iterdir()))
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=60)

@@ -10,7 +10,8 @@ import pytest
 
 import shoestring as st
 from shoestring.execution.hire import hire
-from tests.execution.helpers import SPACE, alive, states, until
+from tests.execution import engines
+from tests.execution.helpers import SPACE, states, until
 
 distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
@@ -30,30 +31,13 @@ def client():
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
 
 
-def bowl(config):
-    return st.Outcome((config["x"] - 0.3) ** 2, cost=1.0 + config["x"])
-
-
 def test_one_worker_gives_the_trials_of_a_run_at_home(client):
-    def trials(**options):
-        history = st.Study(SPACE, seed=3, initial=4).minimize(bowl, 7, **options).history
-        return [(trial.config, trial.value, trial.cost) for trial in history]
-
-    assert trials(executor=st.DaskExecutor(client, isolate=False), workers=1) == trials()
+    engines.gives_the_trials_of_a_run_at_home(st.DaskExecutor(client, isolate=False))
 
 
 def test_an_objective_that_kills_its_process_runs_once_and_once_for_each_retry(client, tmp_path):
-    def objective(config):
-        with (tmp_path / "runs").open("a") as file:
-            file.write(".")
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    study = st.Study(SPACE, st.Random())
-    history = study.minimize(objective, 2, executor=st.DaskExecutor(client), workers=1, retries=1).history
-    assert (tmp_path / "runs").read_text() == ".."
-    assert states(history) == ["failed"] * 2
-    assert history[0].config == history[1].config
-    assert history[0].error == "the worker was killed by signal 9 (out of memory?)"
+    error = engines.runs_a_killer_once_and_once_for_each_retry(st.DaskExecutor(client), tmp_path)
+    assert error == "the worker was killed by signal 9 (out of memory?)"
 
 
 def test_an_objective_that_kills_the_worker_of_dask_itself_runs_once_too(client, tmp_path):
@@ -70,53 +54,20 @@ def test_an_objective_that_kills_the_worker_of_dask_itself_runs_once_too(client,
 
 
 def test_the_same_config_three_times_gives_three_results(client, tmp_path):
-    def objective(config):
-        with (tmp_path / "runs").open("a") as file:
-            file.write(".")
-        return float((tmp_path / "runs").stat().st_size)
-
-    study = st.Study(SPACE, st.Random())
-    for _ in range(3):
-        study.enqueue({"x": 0.5})
-    executor = client.get_executor()  # it would take the three for one
-    history = study.minimize(objective, 3, executor=executor, workers=1).history
-    assert [trial.value for trial in history] == [1.0, 2.0, 3.0]
+    engines.gives_three_results_for_the_same_config(client.get_executor(), tmp_path)  # which would take the three for one
 
 
 def test_what_is_cancelled_ends_and_its_trial_is_asked_again(client, tmp_path):
-    def objective(config, trial):
-        if config["x"] == 0.5:
-            (tmp_path / str(os.getpid())).touch()
-            time.sleep(1000)
-        until(lambda: list(tmp_path.iterdir()))
-        return 0.5
-
-    def callback(study, trial):
-        raise KeyboardInterrupt
-
-    study = st.Study(SPACE, st.Random())
-    study.enqueue({"x": 0.5})
-    result = study.minimize(objective, 4, executor=st.DaskExecutor(client), callbacks=callback)
-    assert result.stop.kind == "interrupted"
-    assert sorted(states(result.history))[0] == "abandoned"
-    (pid,) = [int(path.name) for path in tmp_path.iterdir()]
-    until(lambda: not alive(pid))
-    assert study.ask().config == {"x": 0.5}
+    engines.ends_what_is_cancelled(st.DaskExecutor(client), tmp_path)
 
 
 def test_timeouts_on_dask(client):
-    study = st.Study(SPACE, st.Random())
-    study.enqueue({"x": 0.5})
-    objective = lambda config: time.sleep(1000 * (config["x"] == 0.5)) or 0.5  # noqa: E731
-    history = study.minimize(objective, 2, executor=st.DaskExecutor(client), timeout=2).history
-    assert states(history) == ["failed", "done"]
-    assert history[0].error == "timed out after 2 s"
-    assert history[0].censored
+    engines.ends_what_hangs(st.DaskExecutor(client))
 
 
 def test_how_many_run_at_once_follows_from_threads_and_resources(client):
     def workers(executor):
-        return hire(bowl, SPACE, executor=executor).workers
+        return hire(engines.bowl, SPACE, executor=executor).workers
 
     until(lambda: len(client.ncores()) == 2)  # one was killed above, and is started again
     assert workers(st.DaskExecutor(client)) == 2
@@ -147,8 +98,4 @@ def test_a_cluster_that_is_gone_ends_the_run_and_loses_nothing():
 
 @pytest.mark.slow
 def test_one_worker_with_processes_of_their_own_gives_the_same_trials_too(client):
-    at_home, there = (
-        st.Study(SPACE, seed=3, initial=4).minimize(bowl, 7, **options).history
-        for options in ({}, {"executor": st.DaskExecutor(client), "workers": 1})
-    )
-    assert [(t.config, t.value, t.cost) for t in at_home] == [(t.config, t.value, t.cost) for t in there]
+    engines.gives_the_trials_of_a_run_at_home(st.DaskExecutor(client))

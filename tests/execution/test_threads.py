@@ -45,20 +45,22 @@ def test_sixty_four_asks_at_once():
             study.ask()
 
 
-def test_the_budget_of_trials_is_exact_and_failures_are_recorded():
+def test_the_budget_of_trials_is_exact_and_failures_are_recorded(database):
     def objective(config):
         if config["x"] < 0.5:
             raise ValueError("low")
         return config["x"]
 
-    result = st.Study(SPACE, st.Random()).minimize(objective, 100, workers=16, threads=True)
+    study = st.Study(SPACE, st.Random(), storage=database.open())
+    result = study.minimize(objective, 100, workers=16, threads=True)
     assert len(result.history) == 100
     assert {str(trial.state) for trial in result.history} == {"done", "failed"}
 
 
-def test_a_budget_in_cost_is_not_overshot_by_more_than_what_ran():
+def test_a_budget_in_cost_is_not_overshot_by_more_than_what_ran(database):
     objective = lambda config: st.Outcome(config["x"], cost=4.0)  # noqa: E731
-    result = st.minimize(objective, SPACE, st.Budget(cost=20, unit="u"), workers=3, threads=True)
+    study = st.Study(SPACE, storage=database.open())
+    result = study.minimize(objective, st.Budget(cost=20, unit="u"), workers=3, threads=True)
     assert 20.0 - 4.0 < result.spent <= 20.0 + 2 * 4.0
 
 

@@ -67,7 +67,7 @@ def test_the_chance_is_that_of_draws_from_the_posterior():
         by_hand.add({"x": 0.31} | each["fidelity"], each["value"])
     seen = observe(by_hand.log)
     known = {**situation.known, "trials": len(seen.y)}
-    belief = giving_up.believe(dataclasses.replace(situation, seen=seen, known=known), costs=False)
+    belief = giving_up.believe(dataclasses.replace(situation, look=lambda: seen, known=known), costs=False)
     tried = SPACE.at_target(seen.U[:13])
     best = belief.objective.mean_at(belief.encoding.features(tried)).min()
     at = belief.encoding.features(SPACE.encode({"x": 0.31, "epochs": 48})[None, :])
@@ -86,12 +86,12 @@ def test_without_a_model_data_at_the_target_or_a_place_nobody_can_tell():
     assert prospect(situation, trial, []) is None
     assert prospect(situation, trial, [{"value": 0.9, "fidelity": {}, "cost": None}]) is None
     low = dataclasses.replace(situation.seen, at_target=np.zeros(len(situation.seen.y), bool))
-    assert prospect(dataclasses.replace(situation, seen=low), trial, reports) is None
+    assert prospect(dataclasses.replace(situation, look=lambda: low), trial, reports) is None
     assert prospect(situation, trial, reports_of(0.95, 11)) is None  # nobody was seen that early
     few = situation.seen.only(np.arange(9))  # of these five were asked at 12 epochs
-    assert prospect(dataclasses.replace(situation, seen=few), trial, reports) is not None
+    assert prospect(dataclasses.replace(situation, look=lambda: few), trial, reports) is not None
     fewer = situation.seen.only(np.arange(8))
-    assert prospect(dataclasses.replace(situation, seen=fewer), trial, reports) is None
+    assert prospect(dataclasses.replace(situation, look=lambda: fewer), trial, reports) is None
 
 
 def eager(asked):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import multiprocessing
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from shoestring.errors import Behind, OverBudget
@@ -17,9 +18,8 @@ from shoestring.storage import Limits, open_storage
 from tests.storage.places import done, lease, running
 
 context = multiprocessing.get_context("forkserver")
-context.set_forkserver_preload(
-    ["pytest", "psycopg", *(f"shoestring.storage.{name}" for name in ("sqlite", "postgres", "sql")), "tests.storage.crowd"]
-)
+LOADED = ("pytest", "psycopg", *(f"shoestring.storage.{name}" for name in ("sqlite", "postgres", "sql")))
+context.set_forkserver_preload([*LOADED, "tests.storage.crowd", "tests.kept"])
 
 
 def crowd(work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], seconds: float = 120.0) -> list[Any]:
@@ -53,6 +53,22 @@ def _do(work: Callable[..., Any], call: tuple[Any, ...], gate: Any, answers: Any
     except BaseException as error:
         result = RuntimeError(f"{type(error).__name__}: {error}")
     answers.put((place, result))
+
+
+@contextmanager
+def worker(work: Callable[..., Any], *arguments: Any) -> Iterator[tuple[Any, Any]]:
+    """A process that does ``work(pipe, *arguments)``, and the other end of its pipe; it does not outlive the block."""
+    ours, theirs = context.Pipe()
+    process = context.Process(target=work, args=(theirs, *arguments))
+    process.start()
+    theirs.close()
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        process.join()
+        process.close()
+        ours.close()
 
 
 # -- what they do ----------------------------------------------------------------------------------------------------------

@@ -118,13 +118,13 @@ class Server:
         return f"postgresql://shoe:{QUOTED}@127.0.0.1:{self.port}/postgres"
 
 
-def served() -> Iterator[Server]:
+def served(durable: bool = False) -> Iterator[Server]:
     """For fixtures: a server while it is needed, or a skip that says what is missing."""
     import pytest  # here, since a benchmark starts servers too
 
     reason = missing()
     if reason is not None:
         pytest.skip(reason)
-    server = Server()
+    server = Server(durable)
     yield server
     server.stop()

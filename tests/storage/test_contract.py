@@ -24,7 +24,7 @@ def test_a_study_is_begun_once(place):
     assert (made, made_again) == (True, False)
     assert again == first
     assert again.settings == {"seed": 3, "space": {"x": [0.1, None, "é"]}}
-    assert (again.trials, again.waiting, again.clock, again.halted, again.seconds) == (0, 0, 0, None, 0.0)
+    assert (again.trials, again.waiting, again.clock, again.halted, again.halts, again.seconds) == (0, 0, 0, None, 0, 0.0)
 
 
 def test_studies_are_found_and_listed_in_order(storage):
@@ -38,12 +38,11 @@ def test_studies_are_found_and_listed_in_order(storage):
 
 def test_a_study_is_revised(storage, study):
     storage.revise(study, seconds=2.5)
-    storage.revise(study, {"seed": 1}, halted="enough")
-    storage.revise(study, seconds=0.5)
+    storage.revise(study, {"seed": 1}, halted="enough", seconds=3.0)
     record = storage.find("study")
-    assert (record.settings, record.halted, record.seconds, record.clock) == ({"seed": 1}, "enough", 3.0, 3)
+    assert (record.settings, record.halted, record.halts, record.seconds, record.clock) == ({"seed": 1}, "enough", 1, 3.0, 2)
     changes = storage.since(study, 0)
-    assert (changes.halted, changes.seconds, changes.clock) == ("enough", 3.0, 3)
+    assert (changes.halted, changes.halts, changes.seconds, changes.clock) == ("enough", 1, 3.0, 2)
     storage.revise(study, halted=None)
     assert storage.find("study").halted is None
     assert storage.find("study").settings == {"seed": 1}

@@ -7,12 +7,12 @@ import threading
 import pytest
 from sqlalchemy import event
 
-from shoestring.errors import StorageError
+from shoestring.errors import Away, StorageError
 from shoestring.storage import engine, open_storage
+from shoestring.storage.patience import patience
 from shoestring.trial import State
 from tests.storage.crowd import context
 from tests.storage.places import done, given_up, lease, running
-from tests.storage.server import Server, missing
 
 
 class Weather:
@@ -93,7 +93,7 @@ def test_nothing_is_written_twice(weather, when):
     changes = storage.since(study, 0)
     assert [each.trial.state for each in changes.trials] == [State.DONE, State.DONE, State.ABANDONED]
     assert [entry.config for entry in changes.queue] == [running(2).config, {"x": 1}]
-    assert (changes.seconds, changes.halted) == (2.0, "enough")
+    assert (changes.seconds, changes.halted, changes.halts) == (2.0, "enough", 1)
     assert [record.name for record in storage.studies()] == ["study"]
     assert weather.commits > 20
     assert storage.check() == []
@@ -125,24 +125,21 @@ def test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try(
     assert storage.find("study").trials == 1
 
 
-def test_patience_ends(weather, monkeypatch):
-    monkeypatch.setattr(type(weather.storage._database).write, "__defaults__", (0.05,))
+def test_patience_ends(weather):
     weather.before = 1000
-    with pytest.raises(StorageError) as caught:
+    with pytest.raises(Away) as caught, patience(0.05):
         weather.storage.enqueue(weather.study, {"x": 1}, {})
     assert weather.storage.url.rpartition("/")[2] in str(caught.value)
     weather.before = 0
     assert weather.storage.since(weather.study, 0).queue == []
 
 
-def test_a_file_that_stays_locked_is_an_error_that_names_it(sqlite_place, monkeypatch):
-    monkeypatch.setattr("shoestring.storage.sqlite.BUSY", 0.05)
+def test_a_file_that_stays_locked_is_an_error_that_names_it(sqlite_place):
     storage = sqlite_place.open()
     study = storage.begin("study", {})[0].id
-    monkeypatch.setattr(type(storage._database).write, "__defaults__", (0.0,))
     other = sqlite3.connect(sqlite_place.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(StorageError, match=r"tune\.db: another program has kept it locked"):
+    with pytest.raises(Away, match=r"tune\.db: another program keeps it locked"), patience(0.05):
         storage.enqueue(study, {"x": 1}, {})
     assert storage.since(study, 0).queue == []  # reading goes on
     other.execute("ROLLBACK")
@@ -178,24 +175,16 @@ def test_a_connection_that_the_server_ends_is_replaced(postgres_place):
         pass
 
 
-def test_a_server_that_restarts_is_waited_for():
-    reason = missing()
-    if reason is not None:
-        pytest.skip(reason)
-    server = Server(durable=True)
-    storage = open_storage(server.address)
-    try:
-        study = storage.begin("study", {})[0].id
-        storage.write(study, running(0), lease=lease())
-        server.halt()
-        again = threading.Timer(0.5, server.start)
-        again.start()
-        assert storage.close(study, done(0, 0.5)).trial.value == 0.5
-        again.join()
-        assert storage.check() == []
-    finally:
-        storage.close_connections()
-        server.stop()
+def test_a_server_that_restarts_is_waited_for(own_server_place):
+    storage, server = own_server_place.open(), own_server_place.server
+    study = storage.begin("study", {})[0].id
+    storage.write(study, running(0), lease=lease())
+    server.halt()
+    again = threading.Timer(0.5, server.start)
+    again.start()
+    assert storage.close(study, done(0, 0.5)).trial.value == 0.5
+    again.join()
+    assert storage.check() == []
 
 
 # -- for good --------------------------------------------------------------------------------------------------------------
@@ -318,4 +307,37 @@ def test_a_database_that_may_not_grow_loses_nothing(sqlite_place):
     assert storage.since(study, 0).trials == kept != []
     storage.close_connections()
     storage.write(study, done(len(kept)))
+    assert storage.check() == []
+
+
+def test_a_server_that_only_lets_one_read_is_an_error_and_can_be_used_later(own_server_place):
+    storage, server = own_server_place.open(), own_server_place.server
+    standby = server.folder / "data" / "standby.signal"
+    study = storage.begin("study", {})[0].id
+    server.halt()
+    standby.touch()
+    server.start()
+    assert storage.find("study").id == study
+    with pytest.raises(StorageError, match="only lets you read"):
+        storage.write(study, done(0))
+    server.halt()
+    standby.unlink()
+    server.start()
+    storage.write(study, done(0))
+    assert storage.check() == []
+
+
+def test_a_server_whose_disk_is_full_loses_nothing(postgres_place):
+    storage = postgres_place.open()
+    study = storage.begin("study", {})[0].id
+    storage.write(study, done(0))
+    raising = "BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END"
+    postgres_place.execute(f"CREATE FUNCTION refuse() RETURNS trigger AS $$ {raising} $$ LANGUAGE plpgsql")
+    postgres_place.execute("CREATE TRIGGER full_disk BEFORE INSERT ON trials EXECUTE FUNCTION refuse()")
+    with pytest.raises(StorageError, match="disk is full; nothing that was stored is lost"):
+        storage.write(study, done(1))
+    assert [each.trial for each in storage.since(study, 0).trials] == [done(0)]
+    postgres_place.execute("DROP TRIGGER full_disk ON trials")
+    storage.write(study, done(1))
+    assert len(storage.since(study, 0).trials) == 2
     assert storage.check() == []

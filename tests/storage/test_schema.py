@@ -7,6 +7,7 @@ from sqlalchemy import text
 
 from shoestring.errors import StorageError
 from shoestring.storage import open_storage, schema
+from shoestring.storage.schema import STEPS, VERSION
 from tests.storage.crowd import context, crowd
 from tests.storage.places import done, lease, running
 
@@ -18,11 +19,11 @@ def add_colour(connection):
 
 @pytest.fixture
 def next_version(monkeypatch):
-    """As if this program were one version further."""
+    """As if this program were some versions further."""
 
     def pretend(*steps):
-        monkeypatch.setattr(schema, "VERSION", 1 + len(steps))
-        monkeypatch.setattr(schema, "STEPS", dict(enumerate(steps, 1)))
+        monkeypatch.setattr(schema, "VERSION", VERSION + len(steps))
+        monkeypatch.setattr(schema, "STEPS", STEPS | dict(enumerate(steps, VERSION)))
 
     return pretend
 
@@ -46,7 +47,7 @@ def test_older_tables_are_brought_up_to_date(database, next_version):
     study = with_a_study(database)
     next_version(add_colour, lambda connection: connection.execute(text("UPDATE studies SET colour = 'red'")))
     storage = database.open()
-    assert "from version 1 to version 3" in storage.upgrade()
+    assert f"from version {VERSION} to version {VERSION + 2}" in storage.upgrade()
     assert database.execute("SELECT colour FROM studies") == [("red",)]
     assert storage.since(study, 0).trials[0].trial == done(0, 0.5)
     assert "is this program's" in database.open().upgrade()
@@ -56,9 +57,9 @@ def test_a_copy_of_the_older_file_is_kept(sqlite_place, next_version):
     study = with_a_study(sqlite_place)
     next_version(add_colour)
     said = sqlite_place.open().upgrade()
-    copy = sqlite_place.path.with_name("tune.db.v1-backup")
+    copy = sqlite_place.path.with_name(f"tune.db.v{VERSION}-backup")
     assert str(copy) in said
-    assert sqlite3_value(copy, "SELECT value FROM meta") == "1"
+    assert sqlite3_value(copy, "SELECT value FROM meta") == str(VERSION)
     assert sqlite3_value(copy, "SELECT count(*) FROM trials") == 1
     next_version()  # the older program opens the copy
     storage = open_storage(copy)
@@ -69,10 +70,10 @@ def test_a_copy_of_the_older_file_is_kept(sqlite_place, next_version):
 
 def test_an_older_copy_is_not_overwritten(sqlite_place, next_version):
     with_a_study(sqlite_place)
-    taken = sqlite_place.path.with_name("tune.db.v1-backup")
+    taken = sqlite_place.path.with_name(f"tune.db.v{VERSION}-backup")
     taken.write_text("precious")
     next_version(add_colour)
-    assert "tune.db.v1-backup-1" in sqlite_place.open().upgrade()
+    assert f"tune.db.v{VERSION}-backup-1" in sqlite_place.open().upgrade()
     assert taken.read_text() == "precious"
 
 
@@ -104,12 +105,12 @@ def test_a_step_that_fails_changes_nothing(database, next_version):
 def test_a_crowd_upgrades_once(database, next_version):
     with_a_study(database)
     said = crowd(_upgrade, [(database.address,)] * 8)
-    assert sum("from version 1 to version 2" in each for each in said) == 1
+    assert sum(f"from version {VERSION} to version {VERSION + 1}" in each for each in said) == 1
     assert database.execute("SELECT colour FROM studies") == [("blue",)]
 
 
 def _upgrade(address):
-    schema.VERSION, schema.STEPS = 2, {1: add_colour}
+    schema.VERSION, schema.STEPS = VERSION + 1, STEPS | {VERSION: add_colour}
     storage = open_storage(address)
     storage.close_connections()
     return storage.upgrade()
@@ -119,12 +120,12 @@ def test_newer_tables_are_refused_and_left_alone(database):
     study = with_a_study(database)
     database.execute("UPDATE meta SET value = '7'")
     before = database.path.read_bytes() if database.kind == "sqlite" else None
-    with pytest.raises(StorageError, match=r"version 7, this one reads up to 1.*pip install --upgrade"):
+    with pytest.raises(StorageError, match=rf"version 7, this one reads up to {VERSION}.*pip install --upgrade"):
         database.open()
     if before is not None:
         assert database.path.read_bytes() == before
         assert [path.name for path in database.path.parent.iterdir() if "backup" in path.name] == []
-    database.execute("UPDATE meta SET value = '1'")
+    database.execute("UPDATE meta SET value = ?", (str(VERSION),))
     assert database.open().since(study, 0).trials[0].trial == done(0, 0.5)
 
 

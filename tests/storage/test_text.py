@@ -1,6 +1,7 @@
 """What is stored comes back exactly, or is refused with a reason before anything is written."""
 
 import copy
+import gc
 import json
 import math
 import pickle
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from shoestring.errors import StorageError
 from shoestring.storage import MemoryStorage
-from shoestring.storage.text import read_trial, sealed, trial_text
+from shoestring.storage.text import many_at_once, read_trial, sealed, trial_text
 from shoestring.trial import State, Trial
 from tests.storage.places import done, lease, running
 
@@ -69,6 +70,32 @@ def test_what_is_read_is_a_trial_like_any_other():
     assert trial.finish(State.FAILED, error="x") == done(3, 0.5).finish(State.FAILED, error="x")
     assert pickle.loads(pickle.dumps(trial)) == copy.deepcopy(trial) == trial.detached() == trial
     assert hash(State.DONE) == hash(trial.state)
+
+
+def test_a_field_that_is_not_known_here_is_passed_over():
+    text = trial_text(done(3, 0.5))[:-1] + ',"colour":"red"}'
+    assert read_trial((text, sealed(text, 1, None, 2), 3, 1, None, 2), "here").trial == done(3, 0.5)
+    text = text.replace('"number":3,', "")
+    with pytest.raises(StorageError, match="trial 3 in here is damaged"):
+        read_trial((text, sealed(text, 1, None, 2), 3, 1, None, 2), "here")
+
+
+def test_while_many_are_read_no_garbage_is_looked_for_and_afterwards_all_is_as_before():
+    assert gc.isenabled()
+    with many_at_once():
+        assert not gc.isenabled()
+        with many_at_once():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0
+    gc.freeze()  # by somebody else
+    try:
+        with many_at_once():
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 def test_what_says_nothing_takes_no_room():

@@ -11,7 +11,16 @@ import shoestring as st
 from shoestring.encoding import Encoding
 from shoestring.errors import MethodError
 from shoestring.surrogate.clusters import _k_means, k_means
-from shoestring.surrogate.subset import DRAWS, KMeansSubset, RandomSubset, SeedSubset, last_refresh, latin_hypercube, refreshed
+from shoestring.surrogate.subset import (
+    DRAWS,
+    KMeansSubset,
+    Pool,
+    RandomSubset,
+    SeedSubset,
+    last_refresh,
+    latin_hypercube,
+    refreshed,
+)
 from tests.problems import mixed_space, plane
 
 KINDS = [RandomSubset, KMeansSubset, SeedSubset]
@@ -238,3 +247,14 @@ def test_how_long_it_takes_at_ten_thousand_trials(Kind):
         times.append(time.process_time() - began)
     print(f"\n{Kind.__name__}: {1e3 * times[0]:.0f} ms at a refresh, {1e3 * times[1]:.1f} ms after, {len(rows)} of 10,000 rows")
     assert len(rows) <= 501
+
+
+@given(draws.lists(draws.tuples(draws.integers(0, 3), draws.integers(-1, 1), draws.booleans()), min_size=1, max_size=30))
+def test_the_best_of_each_cluster_is_its_first_when_all_are_put_in_order(rows):
+    """Those at the target first, then by value, then by number."""
+    labels, y, at_target = (np.array(column) for column in zip(*rows, strict=True))
+    pool = Pool(np.zeros((len(rows), 1)), y.astype(float), at_target, Encoding(plane(1)), (0,))
+    expected = [
+        min(np.flatnonzero(labels == label), key=lambda row: (not at_target[row], y[row], row)) for label in np.unique(labels)
+    ]
+    assert pool.best_of_each(labels).tolist() == expected

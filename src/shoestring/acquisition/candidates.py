@@ -11,8 +11,8 @@ from ..choice import Choice
 from ..errors import SpaceExhausted
 from ..numerics import Array
 from ..space import FEW_ENOUGH, Parameter, Space
+from ..taken import SAME, Taken, among
 
-SAME = 1e-9  # points nearer than this in every coordinate are one point
 WHOLE = 4096  # finite spaces up to this size are searched whole
 COUNTABLE = 1_000_000  # up to this size a space is enumerated before it is called exhausted
 MANY = FEW_ENOUGH  # of a choice with more options than this, a random part is tried
@@ -72,19 +72,12 @@ def _steps(count: int) -> NDArray[np.intp]:
     return np.concatenate([-reach, reach])
 
 
-def known(U: Array, seen: Array) -> NDArray[np.bool_]:
+def known(U: Array, seen: Array | Taken) -> NDArray[np.bool_]:
     """Which rows of U stand in ``seen``."""
-    if not len(seen) or not len(U):
-        return np.zeros(len(U), dtype=bool)
-    sought, rows = (np.rint(points / SAME).astype(np.int64) for points in (U, seen))
-    if len(rows) > len(sought):  # of many thousands, only those whose sum of odd multiples is that of one sought can be it
-        factors = np.arange(1, 2 * U.shape[1], 2, dtype=np.int64) * 0x9E3779B97F4A7C1
-        rows = rows[np.isin((rows * factors).sum(axis=1), (sought * factors).sum(axis=1))]
-    marks = {row.tobytes() for row in rows}
-    return np.array([row.tobytes() in marks for row in sought])
+    return seen.holds(U) if isinstance(seen, Taken) else among(U, seen)
 
 
-def unseen(space: Space, seen: Array, rng: np.random.Generator) -> Array:
+def unseen(space: Space, seen: Array | Taken, rng: np.random.Generator) -> Array:
     """A random point that is not in ``seen``; SpaceExhausted if a finite space has none."""
     for draws in (16, 256, 4096, 65536):
         U = space.snap(space.at_target(rng.random((draws, len(space)))))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..encoding import Encoding
 from ..numerics import Array, single_threaded
+from ..taken import Taken
 from .candidates import known, small_grid
 from .improvement import Surface
 from .maximize import climb
@@ -22,7 +23,7 @@ PATH = (0.1, 0.003)  # t, in units of f (a logarithm here, so 0.003 is 0.3 %)
 
 @single_threaded
 def maximize_where(
-    f: Surface, g: Surface, bound: float, pool: Array, encoding: Encoding, rng: np.random.Generator, seen: Array
+    f: Surface, g: Surface, bound: float, pool: Array, encoding: Encoding, rng: np.random.Generator, seen: Array | Taken
 ) -> Array | None:
     """The best point; None if no point of ``pool`` satisfies the constraint."""
     holds = g(pool, False)[0] >= bound

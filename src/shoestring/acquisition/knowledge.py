@@ -22,10 +22,11 @@ import numpy as np
 from ..numerics import Array, single_threaded
 from ..surrogate.belief import Belief
 from ..surrogate.cross import Cross
+from ..taken import SAME
 from .ascent import ascend
 from .averaging import average
 from .candidate import Candidates, slopes_of_lines
-from .candidates import SAME, known, quasi_random
+from .candidates import known, quasi_random
 from .envelope import log_expected_drop, log_expected_drop_with_gradient
 from .improvement import Surface, falling_mean
 from .information import lazily

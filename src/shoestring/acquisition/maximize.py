@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from ..encoding import Encoding
 from ..errors import SpaceExhausted
 from ..numerics import Array, single_threaded
+from ..taken import Taken
 from .ascent import CLOSE, ascend
 from .candidates import known, moves_from, neighbours, quasi_random, small_grid, unseen
 from .improvement import Surface
@@ -60,7 +61,7 @@ class Seeker:
 
     encoding: Encoding
     rng: np.random.Generator
-    seen: Array
+    seen: Array | Taken
     best: Array
     effort: Effort = Effort()
     fidelities: bool = False

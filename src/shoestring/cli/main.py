@@ -2,13 +2,13 @@
 
 Exit codes, the same for every command:
     0    done
-    1    it could not be done, and standard error says why
-    2    the command line was wrong; nothing was spent
+    1    it could not be done, and standard error says why; or what was looked for is there: damage, a difference, a defect
+    2    the command line was wrong, and standard error says why; nothing was spent
     130  interrupted (Ctrl-C)
     143  ended by SIGTERM
 
-With --json there is one JSON document on standard output and nothing else, for an error too: {"error": ..., "next": ...}. No
-command ever waits for an answer on standard input: what cannot be undone needs --yes.
+With --json there is one JSON document on standard output and nothing else, for an error and for a wrong command line too:
+{"error": ..., "next": ...}. No command ever waits for an answer on standard input: what cannot be undone needs --yes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .looking import best, list_studies, show
 from .replay import replay
 from .resume import resume
 from .run import run
-from .speech import Trouble, command, note
+from .speech import WANTED, Trouble, WrongUsage, command, note, wants_json
 from .where import hidden
 
 EPILOG = """\b
@@ -47,8 +47,23 @@ Exit codes: 0 done, 1 failed (standard error says why), 2 wrong usage, 130 inter
 """
 
 
+ONLY_HELP = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since Click 8.2, the help of a group without a command
+
+
 class Commands(click.Group):
     """A group in which Ctrl-C and errors end every command in the same way."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Whether --json is there is seen here first: of a command line that is wrong, a command may not read so far."""
+        as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
+        try:
+            context = super().make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            raise error if isinstance(error, ONLY_HELP) else WrongUsage(error, as_json) from None
+        context.meta[WANTED] = as_json
+        return context
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -58,6 +73,8 @@ class Commands(click.Group):
             ctx.exit(130)
         except ShoestringError as error:
             raise Trouble(str(error), command(ctx.invoked_subcommand or "", "--help")) from error
+        except click.UsageError as error:
+            raise error if isinstance(error, ONLY_HELP) else WrongUsage(error, wants_json(), ctx.invoked_subcommand) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except Exception as error:  # ours to mend: with its traceback, but never with a password in it

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-import click
+from .speech import Trouble
 
 INSTALL = 'pip install "shoestring[sklearn,plots]"'
 
@@ -16,4 +16,4 @@ def installed(module: str) -> bool:
 def require(module: str, package: str, purpose: str) -> None:
     """End the command, with the way to mend it, if a module is missing."""
     if not installed(module):
-        raise click.ClickException(f"{purpose} needs {package}, which is not installed; install it with\n  {INSTALL}")
+        raise Trouble(f"{purpose} needs {package}, which is not installed; install it with\n  {INSTALL}", INSTALL)

@@ -37,7 +37,7 @@ def carry_out(plan: Plan, make: Mapping[str, Any] | None, quiet: bool) -> int:
     with interruptions(), opened(plan.where, make=make is not None) as storage:
         try:
             study, before = open_study(storage, plan, make)
-            keep_plan(storage, plan)
+            keep_plan(storage, study, plan)
             if not quiet and not wants_json():
                 click.echo(printable(introduction(plan, study, before)))
             objective = ProgramObjective(plan.template(study.space), Logs(Path(plan.logs)), plan.name, plan.timeout)
@@ -75,14 +75,15 @@ def in_our_words(text: str) -> str:
     return text
 
 
-def keep_plan(storage: Any, plan: Plan) -> None:
-    """Keep with the study how it is run, for ``resume`` and ``show``."""
+def keep_plan(storage: Any, study: Study, plan: Plan) -> None:
+    """Keep with the study how it is run, for ``resume`` and ``show``.
+
+    A plan is kept as a whole: of two that are made at the same time one stays, never a mixture that nobody has wanted.
+    """
     logs = Logs(Path(plan.logs))
     logs.prepare()
     logs.remember(plan.command)
-    record = storage.find(plan.name)
-    if record is not None and record.settings.get("run") != plan.stored():
-        storage.revise(record.id, settings={**record.settings, "run": plan.stored()})
+    storage.revise(study.ledger.study, {"run": plan.stored()})
 
 
 def evaluate(study: Study, objective: ProgramObjective, plan: Plan, quiet: bool) -> Result:

@@ -37,6 +37,22 @@ class Trouble(click.ClickException):
         click.echo(f"error: {text}" + (f"\nnext: {self.then}" if self.then else ""), err=True)
 
 
+class WrongUsage(click.UsageError):
+    """A command line that cannot be understood (exit code 2): what Click says of it, and for programs the same as JSON."""
+
+    def __init__(self, error: click.UsageError, as_json: bool, name: str | None = None) -> None:
+        from .where import hidden
+
+        super().__init__(hidden(printable(error.format_message())), error.ctx)
+        self.as_json = as_json
+        self.then = f"{error.ctx.command_path} --help" if error.ctx else command(*([name] if name else []), "--help")
+
+    def show(self, file: Any = None) -> None:
+        if self.as_json:
+            click.echo(json.dumps({"error": self.message, "next": self.then}))
+        super().show(file)
+
+
 def wants_json() -> bool:
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(WANTED))

@@ -15,6 +15,7 @@ import numpy as np
 from ..acquisition.averaging import surface_of
 from ..errors import NothingFits, SpaceExhausted
 from ..numerics import Array
+from ..observations import Observations
 from ..trial import Suggestion, Trial
 from .auto import Auto
 from .bayes import Bayes
@@ -51,12 +52,16 @@ def with_pending(situation: Situation, suggestions: list[Suggestion]) -> Situati
     """The situation once these have been asked."""
     if not suggestions:
         return situation
-    space, seen, past = situation.space, situation.seen, situation.history
+    space, past = situation.space, situation.history
     points = np.array([space.encode(suggestion.config) for suggestion in suggestions])
     opened = [Trial(len(past) + j, each.config, suggestion=each.to_dict()) for j, each in enumerate(suggestions)]
     known = next((suggestion.model for suggestion in reversed(suggestions) if suggestion.model), situation.known)
+
+    def look() -> Observations:
+        return replace(situation.seen, pending=np.vstack([situation.seen.pending, points]))
+
     return replace(
-        situation, seen=replace(seen, pending=np.vstack([seen.pending, points])), number=situation.number + len(suggestions),
+        situation, look=look, taken=situation.taken.also(points), number=situation.number + len(suggestions),
         history=past.also(opened), known=known,
     )
 

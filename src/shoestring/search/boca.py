@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,7 @@ class BOCA:
         beta, factor = confidence(belief, situation.number + 1), next_factor(situation.history)
         bound = surface_of(LCB(beta), belief, seeker.rng)
         options = Options.at(seeker.highest(bound).u, belief, seeker.rng)
-        row, why = options.choose(beta, factor, known(options.U, seen.seen), log_left(situation))
+        row, why = options.choose(beta, factor, known(options.U, situation.taken), log_left(situation))
         wanted = options.U[row]
         u = within_budget(wanted, at_target(bound, space), belief, replace(seeker, fidelities=True), situation)
         if u is not wanted:
@@ -214,11 +215,16 @@ def at_target(surface: Surface, space: Space) -> Surface:
 
 def next_factor(history: History) -> float:
     """The factor of the threshold at the next choice, from that of the last one and where recent ones were made."""
-    own = [trial for trial in history if FACTOR in (trial.suggestion.get("model") or {}) and trial.state is not State.ABANDONED]
+    chosen = (
+        trial
+        for trial in reversed(history)
+        if FACTOR in (trial.suggestion.get("model") or {}) and trial.state is not State.ABANDONED
+    )
+    own = list(islice(chosen, WINDOW))  # the last one first
     if not own:
         return 1.0
-    last = float(own[-1].suggestion["model"][FACTOR])
-    recent = [history.at_target(trial) for trial in own[-WINDOW:]]
+    last = float(own[0].suggestion["model"][FACTOR])
+    recent = [history.at_target(trial) for trial in own]
     share = sum(recent) / len(recent)
     if len(recent) < ENOUGH or FEW <= share <= MANY:
         return last

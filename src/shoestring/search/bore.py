@@ -61,7 +61,7 @@ class BORE:
         if begun is not None:
             return begun
         space, encoding, seen = situation.space, situation.encoding, situation.seen
-        seeker = Seeker(encoding, situation.rng, seen.seen, seen.U[:0])  # not around the best trials: see ``plateaus``
+        seeker = Seeker(encoding, situation.rng, situation.taken, seen.U[:0])  # not around the best trials: see ``plateaus``
         U, good = training_set(seen, self.gamma)
         if good.all() or not good.any():
             u, why = space_filling(situation), "space-filling, while all values are alike"

@@ -37,7 +37,7 @@ def keep_to_budget(suggestion: Suggestion, situation: Situation) -> Suggestion:
     lower = suggestion.plan is not None or any(suggestion.config[name] != goal for name, goal in space.target.items())
     for pool in (spread, space.at_target(spread)) if lower else (space.at_target(spread),):  # a method that buys low fidelities
         U = space.snap(pool)
-        U = U[~known(U, situation.seen.seen)]
+        U = U[~known(U, situation.taken)]
         expected = cost.log_cost(U)[0]
         fits = U[expected <= log_left]
         if len(fits):

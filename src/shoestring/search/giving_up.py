@@ -77,7 +77,7 @@ def chance(situation: Situation, seen: Observations, u: Array) -> float:
     space, known = situation.space, situation.known or {}
     last = {**known, "trials": len(seen.y)}  # no fit from scratch on the way
     model = replace(situation.model, inference="map")
-    belief = believe(replace(situation, seen=seen, known=last, model=model), costs=False)
+    belief = believe(replace(situation, look=lambda: seen, known=last, model=model), costs=False)
     features = belief.encoding.features
     best = float(belief.fitted_mean(features(space.at_target(seen.U[: seen.finished]))).min())
     mean, variance = belief.moments(features(space.at_target(u[None, :])))

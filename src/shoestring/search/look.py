@@ -27,4 +27,4 @@ def believe(situation: Situation, *, costs: bool) -> Belief:
 
 def seeker_for(situation: Situation) -> Seeker:
     seen = situation.seen
-    return Seeker(situation.encoding, situation.rng, seen.seen, seen.U[seen.order[:AROUND]])
+    return Seeker(situation.encoding, situation.rng, situation.taken, seen.U[seen.best(AROUND)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from ..space import Space
 from ..surrogate.belief import Spending, believed_cost
 from ..surrogate.cost.base import CostModel, CostPosterior, expected_log_cost
 from ..surrogate.sparse import Model
+from ..taken import Taken
 from ..trial import Suggestion
 
 NOTICED = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
@@ -25,7 +26,9 @@ NOTICED = 0.1  # seconds: measured costs below this are not worth saving, and va
 class Situation:
     """All that a method may look at when it is asked for trial ``number``.
 
-    seen       the trials as arrays;   history  the trials themselves, for methods that follow a plan (``Suggestion.plan``)
+    look       makes ``seen``, the trials as arrays: once, when a method first looks at them
+    taken      the points that need not be asked again
+    history    the trials themselves, for methods that follow a plan (``Suggestion.plan``)
     known      what the last model-based suggestion left behind (``Suggestion.model``)
     initial    how many trials the space-filling start has
     spending   the budget and what is gone of it, None without a budget
@@ -33,7 +36,8 @@ class Situation:
 
     space: Space
     encoding: Encoding
-    seen: Observations
+    look: Callable[[], Observations]
+    taken: Taken
     history: History
     number: int
     seed: int
@@ -43,6 +47,11 @@ class Situation:
     cost_model: CostModel
     spending: Spending | None = None
     unit: str = "s"
+
+    @cached_property
+    def seen(self) -> Observations:
+        """The trials as arrays."""
+        return self.look()
 
     @property
     def cost_limited(self) -> bool:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..acquisition.averaging import average
-from ..acquisition.candidates import SAME, known
+from ..acquisition.candidates import known
 from ..acquisition.improvement import Surface
 from ..acquisition.maximize import Seeker, climb
 from ..numerics import Array
 from ..surrogate.belief import Belief
+from ..taken import SAME
 from ..trial import State
 from .look import believe, seeker_for
 from .method import Situation

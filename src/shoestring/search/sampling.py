@@ -15,7 +15,7 @@ class Random:
     """Independent draws from each parameter's natural distribution."""
 
     def suggest(self, situation: Situation) -> Suggestion:
-        u = unseen(situation.space, situation.seen.seen, situation.rng)
+        u = unseen(situation.space, situation.taken, situation.rng)
         return Suggestion(situation.space.decode(u), by="Random", why="random search")
 
 

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..acquisition.averaging import surface_of
-from ..acquisition.candidates import SAME
 from ..acquisition.improvement import Acquisition
 from ..numerics import Array, single_threaded
 from ..parameters import Numeric
 from ..space import Config
 from ..surrogate.belief import Belief
+from ..taken import SAME
 from .look import believe, seeker_for
 from .method import Situation
 from .recommend import lowest_mean, negative_mean

@@ -36,8 +36,8 @@ def space_filling(situation: Situation) -> Array:
     """The point of the study's Sobol sequence at the trial's number; a random unseen one where that was tried already."""
     space = situation.space
     u = space.snap(space.at_target(sobol_point(situation.seed, situation.number, len(space))[None, :]))
-    if known(u, situation.seen.seen)[0]:
-        return unseen(space, situation.seen.seen, situation.rng)
+    if known(u, situation.taken)[0]:
+        return unseen(space, situation.taken, situation.rng)
     return np.asarray(u[0])
 
 
@@ -55,12 +55,12 @@ def low_fidelity_point(situation: Situation, started: int) -> tuple[Array, str]:
     columns = [space.names.index(name) for name in space.fidelities]
     spread[:, columns] = u[:, columns] * spread[:, columns]
     pool = space.snap(np.vstack([u, spread]))
-    pool = pool[~known(pool, situation.seen.seen)]
+    pool = pool[~known(pool, situation.taken)]
     limit = cost_limit(situation, started)
     if limit < np.inf and len(pool):
         pool = pool[linear_cost(situation, pool) <= limit]
     if not len(pool):
-        return unseen(space, situation.seen.seen, situation.rng), ""
+        return unseen(space, situation.taken, situation.rng), ""
     return np.asarray(pool[0]), ", at a low fidelity"
 
 
@@ -105,9 +105,9 @@ def cheap_space_filling(situation: Situation, share: float, limit: float) -> Arr
     """The point farthest from all others among the cheapest ``share`` of the space, and below ``limit`` if there is any."""
     space, seen, rng = situation.space, situation.seen, situation.rng
     pool = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), rng)))
-    pool = pool[~known(pool, seen.seen)]
+    pool = pool[~known(pool, situation.taken)]
     if not len(pool):
-        return unseen(space, seen.seen, rng)
+        return unseen(space, situation.taken, rng)
     gamma = linear_cost(situation, pool)
     cheap = pool[gamma <= max(min(float(np.quantile(gamma, share)), limit), float(np.quantile(gamma, 0.02)))]
     if not len(seen.seen):

@@ -73,9 +73,9 @@ class TPE:
             study = self._study(situation)
             for _ in range(TRIES):  # a known answer stays in Optuna's study as running: the next one is drawn away from it
                 u = ask(study, space)
-                if not known(u[None, :], seen.seen)[0]:
+                if not known(u[None, :], situation.taken)[0]:
                     return Suggestion(space.decode(u), by="TPE", why=why)
-        u = unseen(space, seen.seen, situation.rng)
+        u = unseen(space, situation.taken, situation.rng)
         return Suggestion(space.decode(u), by="TPE", why="random, since Optuna's TPE repeats itself here")
 
     def _study(self, situation: Situation) -> Any:

@@ -36,8 +36,8 @@ class StudyRecord:
     """A study as a storage keeps it.
 
     settings  what it was made with (space, direction, seed, ...), JSON-ready: the storage does not look into it
-    halted    why somebody asked it to stop, or None
-    seconds   of wall-clock time spent in it, by all its workers
+    halted    why somebody asked it to stop, or None;   halts  how often that was asked for
+    seconds   of wall-clock time during which anybody was at work on it
     created_at  seconds since 1970, by the storage's clock
     trials    how many numbers have been given out;   waiting  how many configs wait to be asked
     """
@@ -46,6 +46,7 @@ class StudyRecord:
     name: str
     settings: Settings
     halted: str | None
+    halts: int
     seconds: float
     clock: int
     created_at: float
@@ -103,13 +104,18 @@ class Stored:
 
 @dataclass(frozen=True)
 class Changes:
-    """What has happened to a study since a clock: trials by number, and all that waits, in the order in which it is asked."""
+    """What has happened to a study since a clock: trials by number, and all that waits, in the order in which it is asked.
+
+    seal    of the settings: another one when they have been revised
+    """
 
     clock: int
     trials: Sequence[Stored]
     queue: Sequence[Waiting]
     halted: str | None = None
+    halts: int = 0
     seconds: float = 0.0
+    seal: int = 0
 
 
 @runtime_checkable
@@ -136,9 +142,23 @@ class Storage(Protocol):
         ...
 
     def revise(
-        self, study: int, settings: Settings | None = None, halted: str | EllipsisType | None = ..., seconds: float = 0.0
+        self,
+        study: int,
+        settings: Settings | None = None,
+        halted: str | EllipsisType | None = ...,
+        seconds: float = 0.0,
+        *,
+        if_still: Settings | None = None,
     ) -> None:
-        """Other settings; a wish to stop, or None to take it back; ``seconds`` are added."""
+        """Change what is said of a study. Where nothing is different afterwards, nothing is written and the clock stays.
+
+        settings  are laid over those that are there: a key that is given is replaced with all that is in it, the others stay. So
+                  several may keep things beside each other, and none needs to know of the rest; no key is ever taken away
+        if_still  some of the settings as one knows them: raises Behind if one of them is another by now, and changes nothing
+        halted    why all that work on it are to stop: one more in ``halts``, the same reason again too. None forgets the reason
+                  and leaves the count, by which each run tells whether it was asked for since that run began
+        seconds   it took at least so long: the larger of this and what is there stays
+        """
         ...
 
     def delete(self, study: int) -> None:
@@ -196,6 +216,8 @@ class Storage(Protocol):
 
     def reap(self, study: int, price: float | None) -> list[Trial]:
         """Abandon the trials whose lease has run out, have their configs asked first, by number, and return them as they are now.
+
+        A config that has lost its worker again and again (``life.LOSSES``) is not asked again: its trial has failed.
 
         ``price`` is what a second costs, None if nobody knows: the time since they were asked is charged, as a lower bound.
         """

@@ -97,10 +97,20 @@ def new_key() -> str:
     return uuid.uuid4().hex
 
 
-def first_time(connection: Connection, key: str) -> bool:
-    """Whether a call has not been carried out yet; if so, the receipt for it is now part of the transaction."""
-    if connection.execute(statements.RECEIPT, {"key_": key}).first() is not None:
-        return False
+def carried_out(connection: Connection, key: str) -> bool:
+    """Whether there is a receipt for a call."""
+    return connection.execute(statements.RECEIPT, {"key_": key}).first() is not None
+
+
+def keep_receipt(connection: Connection, key: str) -> None:
+    """As part of the transaction that carries a call out."""
     connection.execute(statements.DROP_RECEIPTS)
     connection.execute(statements.KEEP_RECEIPT, {"key": key})
+
+
+def first_time(connection: Connection, key: str) -> bool:
+    """Whether a call has not been carried out yet; if so, the receipt for it is now part of the transaction."""
+    if carried_out(connection, key):
+        return False
+    keep_receipt(connection, key)
     return True

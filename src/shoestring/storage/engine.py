@@ -2,7 +2,7 @@
 
 A dropped connection, a server that restarts, a lock that somebody else holds: after a pause the whole transaction is done again.
 That its first try may have been carried out, only the answer being lost, is for the transaction to find out: every write here
-leaves something by which its repetition knows.
+leaves something by which its repetition knows. When patience ends, that is ``Away``: nothing is wrong but that nobody answers.
 
 Each process has connections of its own: after a fork those of the parent are left alone, neither used nor closed.
 """
@@ -19,9 +19,9 @@ from typing import Any, Protocol, TypeVar
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
-from ..errors import ShoestringError, StorageError
+from ..errors import Away, ShoestringError, StorageError
+from .patience import seconds_of_patience
 
-PATIENCE = 30.0  # seconds for which a transaction is tried again
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 
 Result = TypeVar("Result")
@@ -43,6 +43,11 @@ class Backend(Protocol):
     @property
     def writing(self) -> Mapping[str, Any]:
         """Those of one that writes."""
+        ...
+
+    @property
+    def first_patience(self) -> float:
+        """Seconds for which an address that was never used before is tried."""
         ...
 
     def engine(self) -> Engine:
@@ -102,13 +107,13 @@ class Database:
         process = os.getpid()
         return self._engines.get(process) or self._engines.setdefault(process, self.backend.engine())
 
-    def read(self, work: Callable[[Connection], Result], patience: float = PATIENCE) -> Result:
+    def read(self, work: Callable[[Connection], Result]) -> Result:
         """All that ``work`` reads is of one moment."""
-        return self._try(work, self.backend.reading, nullcontext, patience)
+        return self._try(work, self.backend.reading, nullcontext)
 
-    def write(self, work: Callable[[Connection], Result], patience: float = PATIENCE) -> Result:
+    def write(self, work: Callable[[Connection], Result]) -> Result:
         """``work`` may be done again, and must notice what it did the first time."""
-        result = self._try(work, self.backend.writing, self.backend.door, patience)
+        result = self._try(work, self.backend.writing, self.backend.door)
         self.backend.flush()
         return result
 
@@ -117,16 +122,17 @@ class Database:
         work: Callable[[Connection], Result],
         options: Mapping[str, Any],
         door: Callable[[], AbstractContextManager[None]],
-        patience: float,
     ) -> Result:
-        began, pause = time.monotonic(), FIRST_PAUSE
+        until, pause = time.monotonic() + seconds_of_patience(), FIRST_PAUSE
         while True:
             try:
                 with door(), self.engine.connect().execution_options(**options) as connection, connection.begin():
                     return work(connection)
             except DBAPIError as error:
-                if time.monotonic() - began > patience or not self.backend.passes(error):
+                if not self.backend.passes(error):
                     raise self.backend.explain(error) from None
+                if time.monotonic() > until:
+                    raise Away(str(self.backend.explain(error))) from None
             except (TypeError, ValueError, OverflowError, RecursionError) as error:  # a cell that holds what it should not
                 if isinstance(error, ShoestringError):
                     raise

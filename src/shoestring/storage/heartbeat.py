@@ -2,11 +2,15 @@
 
 While the process lives, so do its leases; when it is killed, stopped or loses its machine, they end by themselves and its trials
 are given to others. The thread ends when it finds nothing in hand.
+
+After an outage of the storage the leases of others may have ended too, though they are alive: they get the time of a lease to
+renew them before this process takes their trials for lost.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import os
 import socket
 import threading
@@ -32,6 +36,7 @@ class Heartbeat:
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
+        self._forgiving_until = -math.inf
 
     def lease(self, seconds: float | None = None) -> Lease:
         """A new one, for a trial that is about to be opened; with ``seconds``, one that outlives this process."""
@@ -39,37 +44,56 @@ class Heartbeat:
             return Lease(f"asked on {socket.gethostname()}", uuid.uuid4().hex, seconds)
         return Lease(own_name(), uuid.uuid4().hex, self.seconds)
 
-    def hold(self, number: int, lease: Lease) -> None:
+    def hold(self, number: int, token: str) -> None:
         with self._lock:
             if self._process != os.getpid():  # a fork: what the parent has in hand is the parent's
                 self._process, self._thread, self._held = os.getpid(), None, {}
-            self._held[number] = lease.token
+            self._held[number] = token
             if self._thread is None:
                 self._thread = threading.Thread(target=self._beat, name=f"shoestring-leases-{self.study}", daemon=True)
                 self._thread.start()
 
-    def let_go(self, number: int) -> None:
+    def let_go(self, number: int) -> str | None:
+        """The token, if it was in hand."""
         with self._lock:
-            self._held.pop(number, None)
+            return self._held.pop(number, None)
 
     def token(self, number: int) -> str | None:
         """The proof that a trial is in this process's hands."""
         with self._lock:
             return self._held.get(number)
 
+    def after_outage(self, seconds: float) -> None:
+        """Called when the storage answers again after so long."""
+        if seconds > self.seconds / SHARE:
+            self._forgiving_until = time.monotonic() + self.seconds
+
+    @property
+    def forgives(self) -> bool:
+        """Whether a lease that has ended says nothing yet."""
+        return time.monotonic() < self._forgiving_until
+
     def _beat(self) -> None:
+        pause, away = self.seconds / SHARE, None
         while True:
-            time.sleep(self.seconds / SHARE)
+            time.sleep(pause)
             with self._lock:
                 if not self._held:
                     self._thread = None
                     return
                 held = dict(self._held)
+            began = time.monotonic()
             try:
                 lost = self.storage.renew(self.study, held, self.seconds)
             except StorageError as error:  # it may be back before the lease ends; if not, the result is still kept when it comes
-                log.warning("the leases of trials %s could not be renewed: %s", ", ".join(map(str, held)), error)
+                if away is None:
+                    log.warning("the leases of trials %s could not be renewed: %s", ", ".join(map(str, held)), error)
+                    away = began
+                pause = min(1.0, self.seconds / SHARE)
                 continue
+            if away is not None:
+                self.after_outage(time.monotonic() - away)
+            pause, away = self.seconds / SHARE, None
             with self._lock:
                 for number in lost:
                     if self._held.pop(number, None) is not None:

@@ -2,17 +2,22 @@
 
     running -> done, failed             told
     running -> abandoned                its worker is gone, or gave it back
+    running -> failed                   its worker is gone, as were those that had the same config before
     abandoned -> done, failed           a late result is a result
     done, failed                        for good
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..errors import Behind, StorageError, TrialError
 from ..trial import State, Trial
 from .base import Lease, Stored
 from .text import plain_name
 from .totals import amount
+
+LOSSES = 5  # workers that a config may cost: after that it is taken for what kills them
 
 
 def opened(trial: Trial, clock: int) -> Stored:
@@ -52,7 +57,16 @@ def abandon(trial: Trial, seconds: float, price: float | None) -> Trial:
     """A trial whose worker is gone, charged for its time if a second has a price: it may have cost more."""
     seconds = max(0.0, seconds)
     cost = None if price is None else seconds * price
-    return trial.finish(State.ABANDONED, seconds=seconds, cost=cost, censored=cost is not None)
+    return lost(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, censored=cost is not None))
+
+
+def lost(trial: Trial) -> Trial:
+    """An abandoned trial, with a note of how often its config has lost its worker; failed, if that was too often."""
+    times = int(trial.suggestion.get("lost", 0)) + 1
+    noted = replace(trial, suggestion={**trial.suggestion, "lost": times})
+    if times < LOSSES:
+        return noted
+    return noted.finish(State.FAILED, error=f"its worker was lost {times} times; perhaps it is what this config does to it")
 
 
 # -- what goes wrong, in the words of every storage ---------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import Any
 from ..trial import State, Trial
 from . import life
 from .base import Changes, Lease, Limits, Settings, Stored, StudyRecord, Waiting
+from .revising import Standing, revision
 from .text import entry_text, many_at_once, plain_name, read_trials, sealed, to_text, trial_text
 from .totals import Totals, amount, guess, share
 from .turns import ThreadTurns
@@ -46,10 +47,8 @@ class _Book:
 
     id: int
     name: str
-    settings: str
+    standing: Standing
     created_at: float
-    halted: str | None = None
-    seconds: float = 0.0
     clock: int = 0
     totals: Totals = field(default_factory=Totals)
     rows: list[_Row] = field(default_factory=list)
@@ -85,7 +84,7 @@ class MemoryStorage:
             if found is not None:
                 return found, False
             self._made += 1
-            book = self._books[self._made] = _Book(self._made, name, text, time.time())
+            book = self._books[self._made] = _Book(self._made, name, Standing(text), time.time())
             return _record(book), True
 
     def find(self, name: str) -> StudyRecord | None:
@@ -97,17 +96,21 @@ class MemoryStorage:
             return [_record(book) for book in self._books.values()]
 
     def revise(
-        self, study: int, settings: Settings | None = None, halted: str | EllipsisType | None = ..., seconds: float = 0.0
+        self,
+        study: int,
+        settings: Settings | None = None,
+        halted: str | EllipsisType | None = ...,
+        seconds: float = 0.0,
+        *,
+        if_still: Settings | None = None,
     ) -> None:
-        text = None if settings is None else to_text(settings, f"the settings of study {study}")
-        reason = halted if isinstance(halted, EllipsisType) else json.loads(to_text(halted, "the wish to stop"))
-        added = amount(seconds, "seconds") or 0.0
+        wanted = revision(settings, halted, seconds, if_still, study)
         with self._lock:
             book = self._book(study)
-            book.settings = book.settings if text is None else text
-            book.halted = book.halted if isinstance(reason, EllipsisType) else reason
-            book.seconds += added
-            book.clock += 1
+            after = wanted.of(book.standing)
+            if after != book.standing:
+                book.standing = after
+                book.clock += 1
 
     def delete(self, study: int) -> None:
         with self._lock:
@@ -120,7 +123,8 @@ class MemoryStorage:
             book = self._book(study)
             new = sorted(set(book.changed[bisect.bisect_right(book.ticks, clock) :]))
             queue = [Waiting(entry, **json.loads(text)) for entry, text in book.queue]
-            return Changes(book.clock, self._read(book, new), queue, book.halted, book.seconds)
+            now = book.standing
+            return Changes(book.clock, self._read(book, new), queue, _reason(now), now.halts, now.seconds, hash(now.settings))
 
     def write(
         self,
@@ -233,7 +237,7 @@ class MemoryStorage:
             gone = [life.abandon(each.trial, now - book.rows[each.trial.number].asked, price) for each in self._read(book, late)]
             for trial in gone:
                 self._close(book, trial, trial_text(trial), trial.cost, book.rows[trial.number].at_target)
-            for trial in reversed(gone):
+            for trial in reversed([each for each in gone if each.state is State.ABANDONED]):
                 self._enqueue(book, entry_text(trial.config, trial.suggestion), first=True)
             return [each.trial for each in self._changed(book, late)]
 
@@ -273,7 +277,12 @@ class MemoryStorage:
 
 
 def _record(book: _Book) -> StudyRecord:
-    settings, totals = json.loads(book.settings), book.totals
+    now, trials, waiting = book.standing, book.totals.trials, len(book.queue)
+    settings = json.loads(now.settings)
     return StudyRecord(
-        book.id, book.name, settings, book.halted, book.seconds, book.clock, book.created_at, totals.trials, len(book.queue)
+        book.id, book.name, settings, _reason(now), now.halts, now.seconds, book.clock, book.created_at, trials, waiting
     )
+
+
+def _reason(standing: Standing) -> str | None:
+    return None if standing.halted is None else str(json.loads(standing.halted))

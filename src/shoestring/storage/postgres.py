@@ -17,9 +17,14 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StorageError
+from .patience import seconds_of_patience
 
-WAIT = 60  # seconds for a lock; also how long a transaction may stand still
-CONNECT = {"connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+FIRST_PATIENCE = 3.0  # seconds: a wrong address is found out soon, a server that restarts later on is waited for
+WAIT = 1  # seconds for a lock, which is then tried for again, as long as there is patience
+STANDSTILL = 60  # seconds that a transaction, or the one whose turn it is, may stand still
+CONNECT = {
+    "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000,
+}  # fmt: skip
 ALONE = 4_207_849_484  # the key of the lock under which tables and studies are made: any number that others do not use
 TURN = "hashtext('shoestring asking ' || current_schema())"
 
@@ -28,7 +33,7 @@ PASSES = {
     "08": "the connection broke",
     "40001": "another transaction was in the way",
     "40P01": "another transaction was in the way",
-    "55P03": f"another program has kept a lock for {WAIT} s",
+    "55P03": "another program keeps a lock",
     "57P01": "the server was shut down",
     "57P02": "the server crashed",
     "57P03": "the server is starting up",
@@ -59,6 +64,7 @@ class PostgresServer:
 
     reading: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     writing: ClassVar[Mapping[str, Any]] = {}
+    first_patience = FIRST_PATIENCE
 
     def __init__(self, address: URL) -> None:
         self._address = address.set(drivername="postgresql+psycopg")
@@ -89,6 +95,7 @@ class PostgresServer:
         except ImportError as error:
             mending = "PostgreSQL needs psycopg, which is not there: pip install 'shoestring[postgres]'"
             raise StorageError(f"{mending} ({error})") from None
+        event.listen(engine, "do_connect", _hurry)
         event.listen(engine, "connect", _connected)
         return engine
 
@@ -111,8 +118,8 @@ class PostgresServer:
         with ExitStack() as until_the_end:
             with suppress(DBAPIError):  # it took too long, or there is no server: whoever writes next will hear of it
                 connection = until_the_end.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
-                connection.exec_driver_sql(f"SELECT pg_advisory_lock({TURN}, %s)", (study,))
-                until_the_end.callback(_give_up_turn, connection, study)
+                until_the_end.callback(_give_up_turn, connection, study)  # first, should an interruption come in between
+                connection.exec_driver_sql(f"SELECT {wait_for(STANDSTILL)}, pg_advisory_lock({TURN}, %s)", (study,))
             yield
 
     # -- failures ----------------------------------------------------------------------------------------------------
@@ -120,11 +127,12 @@ class PostgresServer:
     def passes(self, error: DBAPIError) -> bool:
         if _unconnected(error):
             return not any(words in str(error.orig) for words, _ in REFUSED)
-        return error.connection_invalidated or _of(PASSES, error) is not None
+        return error.connection_invalidated or _of(PASSES, _code(error)) is not None
 
     def explain(self, error: DBAPIError) -> StorageError:
         said = str(error.orig).strip()
-        mending = _of(PASSES, error) or _of(MENDING, error) or "the database refused"
+        code = "25006" if "during recovery" in said else _code(error)  # what a standby says depends on how one begins
+        mending = _of(PASSES, code) or _of(MENDING, code) or "the database refused"
         if _unconnected(error) or error.connection_invalidated:
             unreachable = "the server cannot be reached; check that it runs and that host and port are right"
             mending = next((mending for words, mending in REFUSED if words in said), unreachable)
@@ -155,15 +163,25 @@ def _secret(option: str) -> bool:
     return any(word in option for word in ("password", "secret", "scram"))
 
 
+def wait_for(seconds: float) -> str:
+    """Part of a query, after which locks are waited for so long."""
+    return f"set_config('lock_timeout', '{seconds}s', false)"
+
+
+def _hurry(dialect: Any, record: Any, args: Any, options: dict[str, Any]) -> None:
+    """Where there is little patience, a server that does not even refuse is not waited for any longer; 2 s are the least."""
+    options["connect_timeout"] = max(2, min(int(options["connect_timeout"]), round(seconds_of_patience())))
+
+
 def _connected(connection: Any, record: Any) -> None:
     connection.autocommit = True
-    connection.execute(f"SET lock_timeout = '{WAIT}s'; SET idle_in_transaction_session_timeout = '{WAIT}s'")
+    connection.execute(f"SET lock_timeout = '{WAIT}s'; SET idle_in_transaction_session_timeout = '{STANDSTILL}s'")
     connection.autocommit = False
 
 
 def _give_up_turn(connection: Connection, study: int) -> None:
     try:
-        connection.exec_driver_sql(f"SELECT pg_advisory_unlock({TURN}, %s)", (study,))
+        connection.exec_driver_sql(f"SELECT {wait_for(WAIT)}, pg_advisory_unlock({TURN}, %s)", (study,))
     except DBAPIError:
         connection.invalidate()  # with the connection, the lock is gone
 
@@ -177,5 +195,5 @@ def _code(error: DBAPIError) -> str:
     return getattr(error.orig, "sqlstate", None) or ""
 
 
-def _of(table: Mapping[str, str], error: DBAPIError) -> str | None:
-    return table.get(_code(error), table.get(_code(error)[:2]))
+def _of(table: Mapping[str, str], code: str) -> str | None:
+    return table.get(code, table.get(code[:2]))

@@ -29,14 +29,14 @@ from sqlalchemy import (
     inspect,
     literal_column,
     select,
+    text,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from ..errors import StorageError
 
-VERSION = 1
-STEPS: dict[int, Callable[[Connection], None]] = {}
+VERSION = 2
 
 CLOCKS = {  # seconds since 1970: the one place where time is read
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
@@ -66,6 +66,7 @@ studies = Table(
     Column("settings", Text, nullable=False),
     Column("seal", BigInteger, nullable=False),  # of the texts
     Column("halted", Text),  # JSON
+    Column("halts", Integer, nullable=False, server_default="0"),  # for programs of version 1 that are still running
     Column("seconds", Double, nullable=False),
     Column("clock", BigInteger, nullable=False),
     Column("created_at", Double, nullable=False),
@@ -120,6 +121,17 @@ Index("queue_by_position", queue.c.study, queue.c.position)
 receipts = Table("receipts", tables, Column("key", Text, primary_key=True), Column("at", Double, nullable=False, index=True))
 
 meta = Table("meta", tables, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+def count_stops(connection: Connection) -> None:
+    """From 1 to 2: how often a study was asked to stop."""
+    connection.execute(text("ALTER TABLE studies ADD COLUMN halts INTEGER NOT NULL DEFAULT 0"))
+
+
+STEPS: dict[int, Callable[[Connection], None]] = {1: count_stops}
 
 
 def version(connection: Connection, where: str) -> int | None:

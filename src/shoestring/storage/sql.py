@@ -41,7 +41,7 @@ class SQLStorage(SQLStudies):
             queue = [Waiting(row.id, **from_text(row.entry, f"what waits in {self.url}", row.seal)) for row in rows]
             if len(queue) != book.waiting:
                 raise damaged(f"the queue of study {study} in {self.url}")
-            return Changes(book.clock, trials, queue, read_halted(book, self.url), book.seconds)
+            return Changes(book.clock, trials, queue, read_halted(book, self.url), book.halts, book.seconds, book.seal)
 
         return self._database.read(work)
 
@@ -191,8 +191,9 @@ class SQLStorage(SQLStudies):
                 sums = sums.changed(share_of(row), share(trial.state, trial.cost, row.expected))
                 gone.append(trial)
             if gone:
-                enqueue(connection, book, [entry_text(trial.config, trial.suggestion) for trial in gone], first=True)
-                tick(connection, book, sums, waiting=book.waiting + len(gone))
+                again = [entry_text(trial.config, trial.suggestion) for trial in gone if trial.state is State.ABANDONED]
+                enqueue(connection, book, again, first=True)
+                tick(connection, book, sums, waiting=book.waiting + len(again))
             return gone
 
         return self._database.write(work)

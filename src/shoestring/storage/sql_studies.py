@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
+from dataclasses import asdict
 from types import EllipsisType
 from typing import Any
 
@@ -15,10 +16,11 @@ from sqlalchemy import Connection, Row
 from ..errors import StorageError
 from . import statements, upkeep
 from .base import Settings, StudyRecord
-from .book import first_time, new_key, tick, totals_columns, turn
+from .book import carried_out, keep_receipt, new_key, tick, totals_columns, turn
 from .engine import Backend, Database
+from .revising import Standing, revision
 from .text import damaged, from_text, plain_name, sealed, to_text
-from .totals import Totals, amount
+from .totals import Totals
 
 
 class SQLStudies:
@@ -49,7 +51,7 @@ class SQLStudies:
         text = to_text(settings, f"the settings of study {name!r}")
         key = new_key()
         row = {"name": name, "settings": text, "seal": seal(name, text, None), "made_by": key, "halted": None}
-        row |= {"seconds": 0.0, "clock": 0, "waiting": 0, **totals_columns(Totals())}
+        row |= {"halts": 0, "seconds": 0.0, "clock": 0, "waiting": 0, **totals_columns(Totals())}
 
         def work(connection: Connection) -> tuple[StudyRecord, bool]:
             self._database.backend.alone(connection)
@@ -83,7 +85,7 @@ class SQLStudies:
 
     def _record(self, row: Row[Any]) -> StudyRecord:
         where = f"study {row.id} in {self.url}"
-        numbers = (row.seconds, row.clock, row.created_at, row.trials, row.waiting)
+        numbers = (row.halts, row.seconds, row.clock, row.created_at, row.trials, row.waiting)
         texts = (row.name, row.settings, row.halted or "")
         if not all(isinstance(each, int | float) for each in numbers) or not all(isinstance(each, str) for each in texts):
             raise damaged(where)
@@ -92,21 +94,29 @@ class SQLStudies:
         return StudyRecord(row.id, row.name, from_text(row.settings, where), read_halted(row, where), *numbers)
 
     def revise(
-        self, study: int, settings: Settings | None = None, halted: str | EllipsisType | None = ..., seconds: float = 0.0
+        self,
+        study: int,
+        settings: Settings | None = None,
+        halted: str | EllipsisType | None = ...,
+        seconds: float = 0.0,
+        *,
+        if_still: Settings | None = None,
     ) -> None:
-        changes: dict[str, Any] = {}
-        if settings is not None:
-            changes["settings"] = to_text(settings, f"the settings of study {study}")
-        if not isinstance(halted, EllipsisType):
-            changes["halted"] = None if halted is None else to_text(halted, "the wish to stop")
-        added, key = amount(seconds, "seconds") or 0.0, new_key()
+        wanted = revision(settings, halted, seconds, if_still, study)
+        key = None if wanted.repeatable else new_key()
 
         def work(connection: Connection) -> None:
             book = turn(connection, study, self.url)
-            if added and not first_time(connection, key):
+            if key is not None and carried_out(connection, key):
                 return
-            row = {"settings": book.settings, "halted": book.halted, **changes}
-            tick(connection, book, **row, seal=seal(book.name, **row), seconds=book.seconds + added)
+            self._record(book)  # what is damaged must not get a new seal
+            before = Standing(book.settings, book.halted, book.halts, book.seconds)
+            after = wanted.of(before)
+            if after == before:
+                return
+            if key is not None:
+                keep_receipt(connection, key)
+            tick(connection, book, **asdict(after), seal=seal(book.name, after.settings, after.halted))
 
         self._database.write(work)
 

@@ -21,17 +21,18 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StorageError
+from .patience import USUAL, seconds_of_patience
 from .turns import FileTurns, file_lock
 
-BUSY = 60.0  # seconds to wait for a lock
 PAUSE = 0.001  # seconds between two looks at it
 WE_FLUSH = os.name == "posix"
 
 PASSES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
 CANNOT_OPEN = "it could not be opened; check that its folder is there and that you may write to both"
+LOCKED = "another program keeps it locked; end that program, or wait for it"
 MENDING = {
-    sqlite3.SQLITE_BUSY: f"another program has kept it locked for {BUSY:g} s; end that program, or wait for it",
-    sqlite3.SQLITE_LOCKED: f"another program has kept it locked for {BUSY:g} s; end that program, or wait for it",
+    sqlite3.SQLITE_BUSY: LOCKED,
+    sqlite3.SQLITE_LOCKED: LOCKED,
     sqlite3.SQLITE_READONLY: "it cannot be written to; make it, its folder and its -wal and -shm files writable (chmod u+w)",
     sqlite3.SQLITE_CANTOPEN: CANNOT_OPEN,
     sqlite3.SQLITE_PERM: CANNOT_OPEN,
@@ -47,6 +48,7 @@ MENDING = {
 class SQLiteFile:
     reading: ClassVar[Mapping[str, Any]] = {}
     writing: ClassVar[Mapping[str, Any]] = {"writing": True}
+    first_patience = USUAL
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,7 +63,7 @@ class SQLiteFile:
     def engine(self) -> Engine:
         engine = create_engine(
             URL.create("sqlite", database=str(self.path)),
-            connect_args={"isolation_level": None, "check_same_thread": False, "timeout": BUSY},
+            connect_args={"isolation_level": None, "check_same_thread": False, "timeout": USUAL},
             poolclass=QueuePool,
             pool_size=8,
             max_overflow=-1,  # as many as there are threads at work
@@ -83,7 +85,7 @@ class SQLiteFile:
         """Writers queue at a file of its own. SQLite's own queue is for those who do not know it: there, whoever has waited long
         looks every 100 ms only, and of 16 writers one may wait for seconds.
         """
-        return file_lock(f"{self.path}.lock", BUSY, PAUSE)
+        return file_lock(f"{self.path}.lock", seconds_of_patience(), PAUSE)
 
     def flush(self) -> None:
         if not WE_FLUSH:
@@ -137,7 +139,7 @@ class SQLiteFile:
         """What has been committed, whole or not at all, while others go on writing."""
         unfinished = path.with_name(f"{path.name}.unfinished-{os.getpid()}")
         try:
-            with closing(sqlite3.connect(self.path, timeout=BUSY)) as source, closing(sqlite3.connect(unfinished)) as target:
+            with closing(sqlite3.connect(self.path, timeout=USUAL)) as source, closing(sqlite3.connect(unfinished)) as target:
                 source.backup(target)
                 target.execute("PRAGMA journal_mode = DELETE")  # one file, not three
             os.replace(unfinished, path)
@@ -159,6 +161,7 @@ def _connected(connection: sqlite3.Connection, record: Any) -> None:
 
 def _begun(connection: Connection) -> None:
     raw = _raw(connection)
+    raw.execute(f"PRAGMA busy_timeout = {round(1000 * seconds_of_patience())}")
     if not connection.get_execution_options().get("writing"):
         raw.execute("BEGIN")
         return
@@ -179,7 +182,7 @@ def _raw(connection: Connection) -> sqlite3.Connection:
 
 def _insist(raw: sqlite3.Connection, statement: str) -> None:
     """Carry out a statement as soon as the lock that it needs is free."""
-    until = time.monotonic() + BUSY
+    until = time.monotonic() + seconds_of_patience()
     while True:
         try:
             raw.execute(statement)

@@ -14,12 +14,11 @@ from ..errors import StorageError
 from ..trial import State
 from . import schema
 from .engine import Database
+from .patience import patience
 from .schema import queue, studies, trials
 from .text import read_trials
 
 log = logging.getLogger("shoestring")
-
-FIRST_PATIENCE = 3.0  # seconds: a wrong address is found out soon, a server that restarts later on is waited for
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,8 @@ class Opened:
 def prepare(database: Database) -> Opened:
     """Make the tables, or bring older ones up to date; for any number of processes at once."""
     backend = database.backend
-    found = database.read(lambda connection: schema.version(connection, backend.url), FIRST_PATIENCE)
+    with patience(backend.first_patience):
+        found = database.read(lambda connection: schema.version(connection, backend.url))
     schema.require_readable(found, backend.url)
     try:
         backend.settle(database.engine)

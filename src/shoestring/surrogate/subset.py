@@ -51,11 +51,11 @@ def refreshed(trials: int, before: int, parameters: int) -> bool:
 
 @dataclass(frozen=True)
 class Pool:
-    """The first N_r trials: their features, what they were worth (best first), and what randomness they are drawn with."""
+    """The first N_r trials: their features, values, which are at the target, and what randomness they are drawn with."""
 
     Z: Array
-    order: Rows
-    targets_only: bool
+    y: Array
+    at_target: NDArray[np.bool_]
     encoding: Encoding
     seed: tuple[int, ...]
 
@@ -64,9 +64,18 @@ class Pool:
         return np.random.default_rng(self.seed)
 
     def best_of_each(self, labels: Rows) -> Rows:
-        """The best row of each cluster that has any."""
-        _, first = np.unique(labels[self.order], return_index=True)
-        return self.order[first]
+        """The best row of each cluster that has any; of equal ones the first.
+
+        By the lowest value of each, without putting all trials in order: there may be a hundred thousand.
+        """
+        proven = np.zeros(int(labels.max()) + 1, dtype=bool)
+        proven[labels[self.at_target]] = True
+        rows = np.flatnonzero(self.at_target | ~proven[labels])
+        least = np.full(len(proven), np.inf)
+        np.minimum.at(least, labels[rows], self.y[rows])
+        rows = rows[self.y[rows] == least[labels[rows]]]
+        _, first = np.unique(labels[rows], return_index=True)
+        return np.asarray(rows[first])
 
 
 @dataclass(frozen=True)
@@ -96,11 +105,11 @@ class Subset(ABC):
         refresh = last_refresh(len(y), len(encoding.space))
         if refresh is None:
             return np.arange(len(y))
-        order = np.lexsort((y[:refresh], ~at_target[:refresh]))
-        pool = Pool(Z[:refresh], order, bool(at_target[:refresh].all()), encoding, (seed, refresh, DRAWS))
+        pool = Pool(Z[:refresh], y[:refresh], at_target[:refresh], encoding, (seed, refresh, DRAWS))
         picked = self.pick(pool, self.count(refresh))
-        kept = order[:1] if self.keep_best else order[:0]
-        return np.concatenate([np.union1d(picked, kept), np.arange(refresh, len(y))]).astype(np.intp)
+        if self.keep_best:
+            picked = np.union1d(picked, pool.best_of_each(np.zeros(refresh, dtype=np.intp)))
+        return np.concatenate([np.unique(picked), np.arange(refresh, len(y))]).astype(np.intp)
 
     def teachers(self, y: Array) -> Rows:
         """Of the trials that were picked, by their values, those that hyperparameters are learnt from: all of them."""
@@ -148,7 +157,7 @@ class SeedSubset(Subset):
     def pick(self, pool: Pool, count: int) -> Rows:
         space = pool.encoding.space
         pivots = latin_hypercube(count, len(space), pool.rng)
-        if pool.targets_only:  # or a pivot's fidelity would decide how many trials it gets
+        if pool.at_target.all():  # or a pivot's fidelity would decide how many trials it gets
             pivots = space.at_target(pivots)
         return pool.best_of_each(nearest_centre(pool.Z, pool.encoding.features(pivots)))
 

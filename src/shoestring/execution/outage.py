@@ -1,0 +1,88 @@
+"""A storage that does not answer for a while: no reason to throw away what is being evaluated.
+
+What runs goes on, results are held in memory, and the storage is tried again and again. Only when it has been away for long does
+the run end; then each result that could not be kept is said, with the command that tells it later.
+"""
+
+from __future__ import annotations
+
+import logging
+import shlex
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from ..errors import Away
+from ..storage.patience import SHORT, patience
+from ..wording import duration
+from .crew import Finished
+
+if TYPE_CHECKING:
+    from ..study import Study
+
+log = logging.getLogger("shoestring")
+
+LONGEST = 1800.0  # seconds
+PAUSE = 1.0  # seconds between attempts
+SAY = 5.0  # seconds after which it is worth a word
+
+Result = TypeVar("Result")
+
+
+class Outage:
+    """Of one run's storage.
+
+    meanwhile  looks after what runs, for about so many seconds;   after  hears how long it was
+    """
+
+    def __init__(self, meanwhile: Callable[[float], None], after: Callable[[float], None]) -> None:
+        self.meanwhile, self.after = meanwhile, after
+        self.since: float | None = None
+        self._said = False
+
+    def bridge(self, step: Callable[[], Result]) -> Result:
+        """Do what needs the storage, as soon as that can be done. ``step`` may be done again."""
+        while True:
+            try:
+                with patience(SHORT):
+                    found = step()
+            except Away as error:
+                self._goes_on(error)
+            else:
+                self._over()
+                return found
+            again = time.monotonic() + PAUSE
+            self.meanwhile(PAUSE)
+            time.sleep(max(0.0, again - time.monotonic()))
+
+    def _goes_on(self, error: Away) -> None:
+        now = time.monotonic()
+        self.since = now if self.since is None else self.since
+        if now - self.since > LONGEST:
+            raise error
+        if now - self.since >= SAY and not self._said:
+            self._said = True
+            log.warning("%s; what runs goes on, results are held, and it is tried again for %s", error, duration(LONGEST))
+
+    def _over(self) -> None:
+        if self.since is None:
+            return
+        lasted, self.since = time.monotonic() - self.since, None
+        if self._said:
+            log.warning("the storage answers again, after %s", duration(lasted))
+        self._said = False
+        self.after(lasted)
+
+
+def unkept(study: Study, done: Finished) -> str:
+    """The command that tells a result which could not be kept."""
+    told, error = done.seen.outcome, done.seen.error
+    if error is None and told.folds is not None:
+        result = ["--folds", ",".join(map(repr, told.folds))]
+    elif error is None and told.value is not None:
+        result = [repr(told.value)]
+    else:
+        result = ["--error", str(error or "no value").splitlines()[-1]]
+    cost = done.seen.seconds * study.price_of_a_second if told.cost is None else told.cost
+    where = ["--storage", study.storage.url]
+    return shlex.join(["shoestring", "tell", study.name, str(done.trial.number), *result, "--cost", repr(cost), *where])

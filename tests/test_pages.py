@@ -1,0 +1,71 @@
+"""A list of which a copy costs next to nothing: as a list, and its copies stay."""
+
+import copy
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as draws
+
+from shoestring import pages
+from shoestring.pages import Pages
+
+actions = draws.lists(draws.tuples(draws.sampled_from(["append", "extend", "set", "copy"]), draws.integers(0, 9)), max_size=25)
+
+
+@given(actions, draws.integers(1, 4))
+def test_it_is_as_a_list_and_copies_keep_what_they_had(steps, size):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "SIZE", size)
+        items, plain = Pages(), []
+        copies = []
+        for step, number in steps:
+            if step == "append":
+                items.append(number)
+                plain.append(number)
+            elif step == "extend":
+                items.extend(range(number))
+                plain.extend(range(number))
+            elif step == "copy":
+                copies.append((Pages(items), tuple(plain)))
+            elif plain:
+                items[number % len(plain)] = plain[number % len(plain)] = -number
+        for found, expected in [*copies, (items, tuple(plain))]:
+            assert list(found) == list(expected)
+            assert len(found) == len(expected)
+            assert [found[place] for place in range(-len(expected), len(expected))] == [*expected, *expected]
+            assert found[1:5:2] == expected[1:5:2]
+            assert found == expected
+            assert expected == found
+            assert found == Pages(expected)
+            assert list(reversed(found)) == list(reversed(expected))
+            assert repr(found) == repr(expected)
+
+
+def test_items_that_are_not_there():
+    items = Pages("abc")
+    for index in (3, -4):
+        with pytest.raises(IndexError):
+            items[index]
+        with pytest.raises(IndexError):
+            items[index] = "x"
+    assert list(Pages()) == []
+    assert items != Pages("abd")
+    assert items != Pages("ab")
+    assert items != "abc"
+
+
+def test_what_cannot_be_read_to_its_end_changes_nothing():
+    def broken():
+        yield "d"
+        raise ValueError
+
+    items = Pages("abc")
+    with pytest.raises(ValueError):
+        items.extend(broken())
+    assert items == tuple("abc")
+
+
+def test_it_travels():
+    items = Pages(range(2000))
+    assert pickle.loads(pickle.dumps(items)) == copy.deepcopy(items) == items
