@@ -67,10 +67,10 @@ def test_the_order_of_parameters_does_not_make_another_space(database):
 # -- found again ------------------------------------------------------------------------------------------------------
 
 
-def test_settings_of_the_study_go_before_those_given(database, caplog):
-    study(database, seed=7).minimize(bowl, 3)
+def test_settings_of_the_study_go_before_those_given(sqlite_place, caplog):
+    study(sqlite_place, seed=7).minimize(bowl, 3)
     with caplog.at_level(logging.INFO, logger="shoestring"):
-        again = study(database, seed=8)
+        again = study(sqlite_place, seed=8)
     assert again.seed == 7
     assert "goes on with its own seed=7" in caplog.text
 
@@ -102,25 +102,25 @@ def test_a_study_that_maximizes_goes_on_maximizing(database):
         {},
     ],
 )
-def test_load_brings_the_code_along(database, code):
-    study(database, **code).minimize(bowl, 2)
-    again, fresh = st.Study.load(database.open()), st.Study(SPACE, **({"stop": None} | code))
+def test_load_brings_the_code_along(sqlite_place, code):
+    study(sqlite_place, **code).minimize(bowl, 2)
+    again, fresh = st.Study.load(sqlite_place.open()), st.Study(SPACE, **({"stop": None} | code))
     for part in ("method", "rule", "model", "cost_model"):
         assert getattr(again, part) == getattr(fresh, part)
 
 
-def test_a_study_goes_on_with_the_method_that_was_given_last(database):
-    study(database, method=st.EI()).minimize(bowl, 2)
-    study(database, method=st.KG()).minimize(bowl, 3)
-    assert st.Study.load(database.open()).method == st.Study(SPACE, method=st.KG()).method
+def test_a_study_goes_on_with_the_method_that_was_given_last(sqlite_place):
+    study(sqlite_place, method=st.EI()).minimize(bowl, 2)
+    study(sqlite_place, method=st.KG()).minimize(bowl, 3)
+    assert st.Study.load(sqlite_place.open()).method == st.Study(SPACE, method=st.KG()).method
 
 
-def test_load_asks_for_code_of_which_there_is_no_text(database):
+def test_load_asks_for_code_of_which_there_is_no_text(sqlite_place):
     known = st.KnownCost(lambda config: 1.0)
-    study(database, cost_model=known)
+    study(sqlite_place, cost_model=known)
     with pytest.raises(st.MethodError, match="cost_model"):
-        st.Study.load(database.open())
-    assert st.Study.load(database.open(), cost_model=known).name == "bowl"
+        st.Study.load(sqlite_place.open())
+    assert st.Study.load(sqlite_place.open(), cost_model=known).name == "bowl"
 
 
 def test_a_stop_from_before_does_not_end_the_next_run(database):
@@ -128,15 +128,15 @@ def test_a_stop_from_before_does_not_end_the_next_run(database):
     assert len(study(database).minimize(bowl, 3).history) == 3
 
 
-def test_load_says_what_is_there(database):
+def test_load_says_what_is_there(sqlite_place):
     with pytest.raises(st.StudyError, match="there are: none"):
-        st.Study.load(database.open())
-    study(database)
+        st.Study.load(sqlite_place.open())
+    study(sqlite_place)
     with pytest.raises(st.StudyError, match=r"no study 'cup'.*'bowl'"):
-        st.Study.load(database.open(), "cup")
-    study(database, name="second")
+        st.Study.load(sqlite_place.open(), "cup")
+    study(sqlite_place, name="second")
     with pytest.raises(st.StudyError, match="which study"):
-        st.Study.load(database.open())
+        st.Study.load(sqlite_place.open())
 
 
 def told_oddly(kept):

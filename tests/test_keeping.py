@@ -189,9 +189,9 @@ def test_what_was_suggested_before_an_extension_is_computed_again_in_the_space_o
 
 
 @pytest.mark.parametrize("lease", [0, -1, "soon", True])
-def test_a_lease_is_a_positive_time(database, lease):
+def test_a_lease_is_a_positive_time(sqlite_place, lease):
     with pytest.raises(st.ShoestringError):
-        study(database, lease=lease)
+        study(sqlite_place, lease=lease)
 
 
 def test_a_study_in_a_folder_that_is_not_there(tmp_path):

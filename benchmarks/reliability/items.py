@@ -99,7 +99,8 @@ ITEMS = (
              "test_the_printed_command_names_the_storage "
              "test_sigterm_does_the_same_and_a_program_that_does_not_listen_is_killed"),
        (SIGNALS, "test_a_signal_ends_it_at_once_and_gives_the_trials_back test_with_one_worker_sigterm_is_an_interruption_too "
-                 "test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed"),
+                 "test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed "
+                 "test_a_signal_does_not_wait_for_a_server_that_is_down"),
        (OUTAGE, "test_an_interruption_does_not_wait_for_the_storage")),
     of(17, "a hung objective",
        (WORKERS, "test_a_hung_objective_is_killed_at_its_timeout_with_all_that_it_has_started"), (DASK, "test_timeouts_on_dask"),

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import shoestring as st
@@ -29,15 +30,20 @@ def alive(pid):
         return False
 
 
+@contextmanager
 def script(text, folder, *arguments):
-    """A Python program in a file of its own, started and not waited for."""
+    """A Python program in a file of its own, started and not waited for; it does not outlive the block."""
     path = folder / "script.py"
     path.write_text(text)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(st.__file__).parent.parent), str(ROOT)])}
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-W", "error", str(path), *arguments],
         cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()  # does nothing to a process that has ended
 
 
 def states(history):

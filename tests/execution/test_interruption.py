@@ -51,11 +51,11 @@ def running(folder):
 def test_a_signal_ends_it_at_once_and_gives_the_trials_back(database, tmp_path, number):
     folder = tmp_path / "running"
     folder.mkdir()
-    process = script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder), database.address)
-    pids = running(folder)
-    began = time.monotonic()
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    with script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder), database.address) as process:
+        pids = running(folder)
+        began = time.monotonic()
+        process.send_signal(number)
+        out, err = process.communicate(timeout=60)
     assert time.monotonic() - began < 10  # 3 s on a machine that has nothing else to do
     assert (process.returncode, err) == (130, "")
     said = json.loads(out)
@@ -70,13 +70,25 @@ def test_a_signal_ends_it_at_once_and_gives_the_trials_back(database, tmp_path, 
     assert database.open().check() == []
 
 
+@pytest.mark.slow
+def test_a_signal_does_not_wait_for_a_server_that_is_down(own_server_place, tmp_path):
+    folder = tmp_path / "running"
+    folder.mkdir()
+    text = SCRIPT.replace("WORKERS", "workers=2").partition("print")[0]  # afterwards there is nobody to ask
+    with script(text, tmp_path, str(folder), own_server_place.address) as process:
+        until(lambda: list(folder.iterdir()))
+        own_server_place.server.halt()
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert time.monotonic() - began < 10  # 3 s on a machine that has nothing else to do
+
+
 def test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed(database, tmp_path):
     folder = tmp_path / "running"
     folder.mkdir()
-    process = script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder), database.address)
-    pids = running(folder)
-    process.kill()
-    process.communicate(timeout=60)
+    with script(SCRIPT.replace("WORKERS", "workers=2"), tmp_path, str(folder), database.address):
+        pids = running(folder)
     until(lambda: not any(alive(pid) for pid in pids))
     study = st.Study.load(database.open())
     lost = [trial.config for trial in study.history]
@@ -87,10 +99,10 @@ def test_with_one_worker_sigterm_is_an_interruption_too(tmp_path):
     folder = tmp_path / "running"
     folder.mkdir()
     text = SCRIPT.replace("WORKERS", "").replace('["sleep", "1000"]', '["true"]').replace("child.pid", "child.wait()")
-    process = script(text, tmp_path, str(folder), "memory")
-    until(lambda: list(folder.iterdir()))
-    process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=60)
+    with script(text, tmp_path, str(folder), "memory") as process:
+        until(lambda: list(folder.iterdir()))
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "")
     assert json.loads(out)["stop"] == "interrupted by SIGTERM; trial 0 will be asked again"
 

@@ -209,12 +209,12 @@ print(result.stop.kind)
 
 @pytest.mark.parametrize("wait", ["time.sleep(1000)", "globals().update(kept=other)"], ids=["while it runs", "while it is told"])
 def test_an_interruption_does_not_wait_for_the_storage(tmp_path, wait):
-    process = script(SCRIPT.replace("WAIT", wait), tmp_path, str(tmp_path / "tune.db"))
-    until((tmp_path / "locked").exists)
-    time.sleep(0.5)
-    began = time.monotonic()
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    with script(SCRIPT.replace("WAIT", wait), tmp_path, str(tmp_path / "tune.db")) as process:
+        until((tmp_path / "locked").exists)
+        time.sleep(0.5)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
     assert time.monotonic() - began < 10  # 3 s on a machine that has nothing else to do; the lock is never let go
     assert out.split() == ["interrupted"]
 
@@ -231,8 +231,8 @@ study.minimize(lambda config: os.kill(os.getpid(), 9) if config["x"] == 0.5 else
 """
     ends = []
     for _ in range(6):
-        process = script(text, tmp_path, str(tmp_path / "tune.db"))
-        process.communicate(timeout=60)
+        with script(text, tmp_path, str(tmp_path / "tune.db")) as process:
+            process.communicate(timeout=60)
         ends.append(process.returncode)
     assert ends == [-signal.SIGKILL] * 5 + [0]
     history = st.Study.load(tmp_path / "tune.db").history

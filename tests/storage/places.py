@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,6 +68,9 @@ class Place:
 
     def close(self) -> None:
         for storage in self.opened:
+            until = time.monotonic() + 1.0  # a heartbeat may be about to give its connection back, which would then stay open
+            while self.kind == "postgresql" and storage._database.engine.pool.checkedout() and time.monotonic() < until:
+                time.sleep(0.001)
             storage.close_connections()
 
 

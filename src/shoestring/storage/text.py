@@ -30,7 +30,7 @@ OFTEN_EMPTY = frozenset(
 )
 STATES = {str(state): state for state in State}
 DEFAULTS = [(each.name, each.type, field(default=each.default, default_factory=each.default_factory)) for each in fields(Trial)]
-Thawed: Any = make_dataclass("Thawed", DEFAULTS)
+Thawed: Any = make_dataclass("Thawed", DEFAULTS, slots=True)
 
 Row = Sequence[Any]  # record, seal, number, opened, abandoned, closed
 
