@@ -215,3 +215,38 @@ def test_a_forked_process_has_its_own_hands(database):
     assert parent.history[1].value == 1.0
     parent.tell(held, 2.0, cost=1.0)
     assert [trial.value for trial in parent.history] == [2.0, 1.0]
+
+
+def test_the_unit_of_costs_that_are_there_is_kept(database):
+    study(database, method=st.Random()).minimize(bowl, 3)
+    with pytest.raises(st.BudgetError, match="counts cost in s"):
+        study(database, method=st.Random()).minimize(bowl, st.Budget(cost=5, unit="USD"))
+
+
+def test_what_another_process_has_settled_is_taken_over(database):
+    first, second = study(database, method=st.Random()), study(database, method=st.Random())
+    best = first.maximize(bowl, 5).best
+    assert second.best.number == best.number
+    with pytest.raises(st.MethodError, match="begun to maximize"):
+        second.minimize(bowl, 8)
+    assert st.Study.load(database.open()).best.number == best.number
+
+
+def test_the_worker_of_a_config_that_has_failed_by_its_losses_may_be_alive_after_all(database, monkeypatch):
+    monkeypatch.setattr("shoestring.storage.life.LOSSES", 1)
+    owner, other = (study(database, method=st.Random(), lease=0.2) for _ in range(2))
+    trial = owner.ask()
+    owner.ledger.heart.let_go(trial.number)
+    time.sleep(0.3)
+    other.ask()
+    assert other.history[trial.number].state is st.State.FAILED
+    assert owner.tell(trial, 0.25).value == 0.25
+    assert other.history[trial.number].state is st.State.DONE
+    with pytest.raises(st.TrialError):
+        owner.tell(trial, 0.5)
+
+
+def test_a_space_is_not_extended_from_1_to_true(database):
+    st.Study(st.Space(a=st.Choice(1, 2)), storage=database.open())
+    with pytest.raises(st.StudyError, match="cannot be extended"):
+        st.Study(st.Space(a=st.Choice(True, 2, 3)), storage=database.open(), extend=True)

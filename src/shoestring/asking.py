@@ -83,8 +83,9 @@ class Asking(Records):
         with self._lock:
             while len(trials) < count:
                 with self.storage.asking(self.ledger.study):
-                    self.ledger.reap(self.price_of_a_second if self.unit == "s" or self.per_hour is not None else None)
+                    self.reap()
                     self.ledger.refresh()
+                    trials += [trial.detached() for trial in self.ledger.found_again()]
                     try:
                         for config, how in self._next(count - len(trials)):
                             trials.append(self.ledger.open(config, limits=self.limits, seconds=lease, **how).detached())
@@ -95,6 +96,10 @@ class Asking(Records):
                             break  # as many as there are
                         raise NothingFits(str(end)) if isinstance(end, OverBudget) else end from None
         return trials
+
+    def reap(self) -> None:
+        """Have the trials of workers that are gone asked again, and charge them."""
+        self.ledger.reap(self.price_of_a_second if self.unit == "s" or self.per_hour is not None else None)
 
     def _next(self, count: int) -> Iterator[tuple[Config, dict[str, Any]]]:
         """Configs to open, and where they come from."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .budget import Budget
+from .errors import NothingFits, SpaceExhausted
 from .search.fitting import ENOUGH
 from .search.recommend import CONFIRMS
 from .space import Config
@@ -55,7 +56,10 @@ def confirmed(study: Study, budget: Budget, verdict: Verdict, one: Callable[[], 
         if (config := unconfirmed(study, budget)) is None:
             break
         study.ledger.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
-        one()
+        try:
+            one()
+        except (NothingFits, SpaceExhausted):  # others that work on the study were quicker
+            break
     found = study.recommend()
     last = study.log[-1] if len(study.log) else None
     if last is None or last.suggestion.get("why") != CONFIRMS:

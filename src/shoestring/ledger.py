@@ -15,7 +15,7 @@ from typing import Any
 
 from .columns import PART, Columns
 from .course import Course
-from .errors import Behind, ConfigError, StorageError, StudyError
+from .errors import Away, Behind, ConfigError, StorageError, StudyError
 from .execution.signals import shielded
 from .history import History
 from .pages import Pages
@@ -47,6 +47,7 @@ class Ledger:
         self.course = Course(storage, study)
         self.heart = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
         self._reported: dict[int, float] = {}  # when a trial's reports were kept last
+        self._unsure: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and the token of its lease
         self._here: dict[int, float] = {}  # trials opened by this process that run -> when, by its steady clock
 
     def __len__(self) -> int:
@@ -96,7 +97,7 @@ class Ledger:
         else:
             self.trials[trial.number] = trial
         if trial.finished:
-            self._let_go(trial.number)
+            self.let_go(trial.number)
         return trial
 
     def _own(self, stored: Stored, written: Trial) -> Trial:
@@ -130,16 +131,32 @@ class Ledger:
         """Raises Behind when somebody else was quicker. ``seconds``: the lease, if it is not the usual one."""
         trial = self.draft(config, suggestion, basis)
         lease = None if self.heart is None else self.heart.lease(seconds)
-        expected = suggestion.get("cost")
         with shielded():  # an interruption in between would leave a trial that nobody knows to be his
-            stored = self.storage.write(
-                self.study, trial, lease=lease, limits=limits, queued=queued, at_target=self.at_target(trial), expected=expected
-            )
-            if self.heart is not None and lease is not None and seconds is None:
-                self.heart.hold(trial.number, lease.token)
+            rest: dict[str, Any] = {"queued": queued, "at_target": self.at_target(trial), "expected": suggestion.get("cost")}
+            try:
+                stored = self.storage.write(self.study, trial, lease=lease, limits=limits, **rest)
+            except Away:
+                self._unsure = trial, None if lease is None or seconds is not None else lease.token
+                raise
+            self._hold(trial, None if lease is None or seconds is not None else lease.token)
             self.queue = [each for each in self.queue if each.id != queued]
-            self._here[trial.number] = time.perf_counter()
             return self._own(stored, trial)
+
+    def _hold(self, trial: Trial, token: str | None) -> None:
+        if self.heart is not None and token is not None:
+            self.heart.hold(trial.number, token)
+        self._here[trial.number] = time.perf_counter()
+
+    def found_again(self) -> list[Trial]:
+        """The trial that this process wanted to open when the storage went away, if it was written after all; call once."""
+        if self._unsure is None:
+            return []
+        (trial, token), self._unsure = self._unsure, None
+        there = self.trials[trial.number] if trial.number < len(self.trials) else None
+        if there is None or there.state is not State.RUNNING or there.asked_at != trial.asked_at:
+            return []
+        self._hold(there, token)
+        return [there]
 
     def write(self, trial: Trial) -> Trial:
         """A trial that was not asked here: finished elsewhere, or read from a file. It gets the next number."""
@@ -187,11 +204,13 @@ class Ledger:
                 with patience(SHORT):
                     self.storage.report(self.study, number, token, reports)
             except StorageError as error:
-                log.warning("what trial %d reports could not be kept for now: %s", number, error)
+                say = log.debug if isinstance(error, Away) else log.warning  # of an outage the run speaks as a whole
+                say("what trial %d reports could not be kept for now: %s", number, error)
 
     def reap(self, price: float | None) -> None:
         """Abandon the trials of workers that are gone."""
         if self.heart is not None and not self.heart.forgives:
+            self.heart.catch_up()
             self.storage.reap(self.study, price)
 
     def after_outage(self, seconds: float) -> None:
@@ -204,7 +223,8 @@ class Ledger:
     def at_target(self, trial: Trial) -> bool:
         return all(trial.config[name] == goal for name, goal in self.space.target.items())
 
-    def _let_go(self, number: int) -> None:
+    def let_go(self, number: int) -> None:
+        """It is no longer in this process's hands."""
         self._here.pop(number, None)
         self._reported.pop(number, None)
         if self.heart is not None:

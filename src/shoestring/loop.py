@@ -59,8 +59,9 @@ def run(
     retries   how often a config that failed by an exception or a crash is tried again
     """
     callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
-    settle_unit(study, budget)
+    study.reap()
     study.refresh()
+    settle_unit(study, budget)
     study.halted, study.budget = None, budget
     study.limits = Limits(budget.trials, budget.cost)
     save(study)
@@ -139,6 +140,8 @@ def run(
                         again.append(number)
                 study.ledger.course.save_seconds()
         except StorageError as error:
+            for number in study.ledger.here - others:
+                study.ledger.let_go(number)
             log.warning("%s; trials that ran are asked again when their leases have ended", error)
             for done in arrived:
                 log.error("the result of trial %d is not kept; to tell it later: %s", done.trial.number, unkept(study, done))

@@ -18,6 +18,7 @@ from .ledger import Ledger
 from .outcome import Outcome, conclude, is_cost
 from .parameters import plain
 from .space import Space
+from .storage.life import awaits_late_result
 from .trial import State, Trial
 
 log = logging.getLogger("shoestring")
@@ -47,6 +48,7 @@ class Records:
     def best(self) -> Trial | None:
         """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
         if self.ledger.heart is not None and not len(self.ledger):  # no need to read all the others
+            self.ledger.look_again()
             return self.ledger.storage.best(self.ledger.study, self.direction == "maximize")
         self.refresh()
         found = self.log.best
@@ -127,7 +129,8 @@ class Records:
         stopped: Mapping[str, str] | None = None,
     ) -> Trial:
         finished = conclude(trial, told, error, seconds, reports, censored, self.price_of_a_second, self.space, stopped)
-        kept = trial if trial.state in (State.DONE, State.FAILED) else self.ledger.close(finished)  # a late result is a result
+        late = trial.state is State.RUNNING or awaits_late_result(trial)  # a late result is a result
+        kept = self.ledger.close(finished) if late else trial
         same = (kept.state, kept.value, kept.error) == (finished.state, finished.value, finished.error)
         if same and (told.cost is None or kept.cost == finished.cost):
             return kept
@@ -161,9 +164,10 @@ class Records:
             return True
 
     def _set_direction(self, direction: Literal["minimize", "maximize"]) -> None:
+        self.refresh()  # another process may have settled it
         if direction == self.direction:
             return
-        self.refresh()
         if any(trial.state is State.DONE for trial in self.ledger.trials):
             raise MethodError(f"this study was begun to {self.direction}; its results cannot be read the other way up")
         self.direction = direction
+        self.ledger.storage.revise(self.ledger.study, {"direction": direction})

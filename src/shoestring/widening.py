@@ -6,6 +6,7 @@ in them can only be computed again in them. Processes that are at work learn of 
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,13 @@ log = logging.getLogger("shoestring")
 
 
 def look_again(study: Study) -> None:
-    """Somebody has revised the settings: if the space was extended, go on in the wider one."""
+    """Somebody has revised the settings: they are those of all who work on it, and if the space was extended, so is that."""
     found = study.storage.find(study.name)
     if found is None:
         return
+    study.unit, study.per_hour = found.settings["unit"], found.settings["per_hour"]
+    if found.trials:
+        study.direction = found.settings["direction"]
     known = spaces_of(found)
     if list(known[-1].items()) != list(study.space.items()):  # another order of the parameters would give other suggestions
         if dict(known[-1]) != dict(study.space):
@@ -84,7 +88,7 @@ def narrower(old: Space, new: Space) -> list[str]:
         was, now = old[name], new[name]
         same = type(was) is type(now) and was.when == now.when
         if isinstance(was, Choice) and isinstance(now, Choice):
-            same = same and all(option in now.options for option in was.options)
+            same = same and {*map(json.dumps, was.options)} <= {*map(json.dumps, now.options)}  # True is not 1
         elif isinstance(was, Numeric) and isinstance(now, Numeric):
             same = same and (was.log, was.step) == (now.log, now.step) and now.low <= was.low and was.high <= now.high
             if was.step is not None:

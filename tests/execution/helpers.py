@@ -48,3 +48,31 @@ def script(text, folder, *arguments):
 
 def states(history):
     return [str(trial.state) for trial in history]
+
+
+class Late:
+    """Suggests trial 3 only when so many others have left a file in a folder and have come back."""
+
+    def __init__(self, folder, others=3):
+        self.folder, self.others = folder, others
+
+    def suggest(self, situation):
+        if situation.number == 3:
+            until(lambda: len(list(self.folder.iterdir())) == self.others)
+            time.sleep(0.5)
+        return st.Random().suggest(situation)
+
+
+def good_then_bad(folder, error=ZeroDivisionError):
+    """An objective whose trial 0 is done, and all others then raise; for ``Late``."""
+
+    def objective(config, trial):
+        if trial.number != 0:
+            until((folder / "0").exists)
+            time.sleep(0.1)
+        (folder / str(trial.number)).touch()
+        if trial.number != 0:
+            raise error("bad")
+        return 0.5
+
+    return objective

@@ -14,10 +14,10 @@ def ends():
 
 def test_messages_arrive_whole_and_in_their_order(ends):
     ours, theirs = ends
-    assert theirs.arrived() == []
+    assert list(theirs.arrived()) == []
     ours.send("a", 1)
     ours.send("b", b"x" * 50_000)
-    assert theirs.arrived() == [("a", 1), ("b", b"x" * 50_000)]
+    assert list(theirs.arrived()) == [("a", 1), ("b", b"x" * 50_000)]
     theirs.send("c")
     assert ours.receive() == ("c",)
 
@@ -27,16 +27,16 @@ def test_half_a_message_is_none(ends):
     ours.send("a", "b" * 100)
     data = theirs.socket.recv(1 << 16)
     ours.socket.sendall(data[:20])
-    assert theirs.arrived() == []
+    assert list(theirs.arrived()) == []
     ours.socket.sendall(data[20:])
-    assert theirs.arrived() == [("a", "b" * 100)]
+    assert list(theirs.arrived()) == [("a", "b" * 100)]
 
 
 def test_the_end(ends):
     ours, theirs = ends
     ours.send("last")
     ours.close()
-    assert theirs.arrived() == [("last",)]
+    assert list(theirs.arrived()) == [("last",)]
     assert theirs.closed
     with pytest.raises(EOFError):
         theirs.receive()

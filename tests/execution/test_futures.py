@@ -11,7 +11,7 @@ import pytest
 
 import shoestring as st
 from shoestring.execution.task import Task, live, perform, reply_of
-from tests.execution.helpers import RUNG, SPACE, alive, states
+from tests.execution.helpers import RUNG, SPACE, Late, alive, good_then_bad, states
 
 
 def study(*numbers, space=SPACE):
@@ -86,6 +86,14 @@ def test_raise_errors(pool):
     with pytest.raises(ZeroDivisionError) as caught:
         study().minimize(lambda config: 1 / 0, 3, executor=pool, raise_errors=True)
     assert "in a worker" in caught.value.__notes__[0]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_result_that_came_before_an_error_is_kept(pool, tmp_path, threads):
+    found = st.Study(SPACE, Late(tmp_path))
+    with ThreadPoolExecutor(2) as executor, pytest.raises(ZeroDivisionError):
+        found.minimize(good_then_bad(tmp_path), 9, workers=4, executor=executor if threads else pool, raise_errors=True)
+    assert states(found.history) == ["done"] + ["abandoned"] * 3
 
 
 @pytest.mark.parametrize("workers", [1, 2])

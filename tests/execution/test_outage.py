@@ -84,14 +84,15 @@ def test_a_server_that_is_down_for_longer_than_a_transaction_waits():
         seen.append(config["x"])
         if len(seen) == 3:
             server.halt()
-            threading.Thread(target=restart).start()
+            again.start()
         return config["x"]
 
-    storage = st.open_storage(server.address)
+    again, storage = threading.Thread(target=restart), st.open_storage(server.address)
     try:
         result = st.Study(SPACE, st.Random(), storage=storage).minimize(objective, 8, workers=2, threads=True)
         assert states(st.Study.load(storage).history) == ["done"] * 8
         assert sorted(trial.config["x"] for trial in result.history) == sorted(seen)
+        again.join()
     finally:
         storage.close_connections()
         server.stop()
@@ -239,3 +240,47 @@ study.minimize(lambda config: os.kill(os.getpid(), 9) if config["x"] == 0.5 else
     assert states(history)[:5] == ["abandoned"] * 4 + ["failed"]
     assert "lost 5 times" in history[4].error
     assert states(history)[5:] == ["done"] * 2
+
+
+def test_what_could_not_be_given_back_is_no_longer_held(lock):
+    """Else it would run for ever in a process that goes on, a notebook for example."""
+    study = st.Study(SPACE, st.Random(), storage=lock.path, lease=0.5)
+
+    def objective(config):
+        lock.take()
+        raise KeyboardInterrupt
+
+    assert study.minimize(objective, 3).stop.kind == "interrupted"
+    lock.free()
+    time.sleep(0.6)
+    result = study.minimize(lambda config: config["x"], 3)
+    assert states(result.history) == ["abandoned"] + ["done"] * 3
+    assert result.history[1].config == result.history[0].config
+
+
+def test_a_trial_that_was_opened_when_the_answer_was_lost_is_found_again(lock, monkeypatch):
+    study = st.Study(SPACE, st.Random(), storage=lock.path)
+    write, lost = study.storage.write, []
+
+    def cut_off(*arguments, **options):
+        stored = write(*arguments, **options)
+        if stored.trial.number == 1 and not lost:
+            lost.append(stored)
+            raise st.Away("no answer")
+        return stored
+
+    monkeypatch.setattr(study.storage, "write", cut_off)
+    result = study.minimize(lambda config: config["x"], 4)
+    assert lost
+    assert states(result.history) == ["done"] * 4
+    assert study.ledger.here == set()
+
+
+def test_leases_that_are_overdue_by_the_time_of_day_are_renewed_before_others_are_looked_at(lock, monkeypatch):
+    """A machine that has slept: its clock went on, its processes did not."""
+    monkeypatch.setattr("shoestring.storage.heartbeat.Heartbeat._beat", lambda heart: None)
+    study = st.Study(SPACE, st.Random(), storage=lock.path, lease=0.3)
+    study.ask()
+    time.sleep(0.5)
+    study.ask()
+    assert states(study.history) == ["running"] * 2

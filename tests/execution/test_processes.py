@@ -10,7 +10,7 @@ import time
 import pytest
 
 import shoestring as st
-from tests.execution.helpers import RUNG, SPACE, alive, states, until
+from tests.execution.helpers import RUNG, SPACE, Late, alive, good_then_bad, states, until
 
 
 def study(space=SPACE, **options):
@@ -287,6 +287,13 @@ def test_raise_errors_raises_what_was_raised_and_ends_the_others(tmp_path):
     assert states(found.history) == ["abandoned"] * 2
     assert not any(alive(int(path.name)) for path in tmp_path.iterdir())
     assert [found.ask().config["x"], found.ask().config["x"]] == [0.1, 0.2]
+
+
+def test_a_result_that_came_before_an_error_is_kept(tmp_path):
+    found = st.Study(SPACE, Late(tmp_path))
+    with pytest.raises(ZeroDivisionError):
+        found.minimize(good_then_bad(tmp_path), 9, workers=4, raise_errors=True)
+    assert states(found.history) == ["done"] + ["abandoned"] * 3
 
 
 @pytest.mark.slow

@@ -1,12 +1,13 @@
 """Threads: the same loop, sharing memory with the caller."""
 
+import contextlib
 import threading
 import time
 
 import pytest
 
 import shoestring as st
-from tests.execution.helpers import RUNG, SPACE, states
+from tests.execution.helpers import RUNG, SPACE, Late, good_then_bad, states
 
 
 def test_threads_share_memory_and_never_wait_for_a_slow_one():
@@ -133,3 +134,12 @@ def test_an_interruption_inside_an_objective_ends_the_run_and_gives_the_trials_b
 def test_raise_errors():
     with pytest.raises(ZeroDivisionError):
         st.minimize(lambda config: 1 / 0, SPACE, 4, workers=2, threads=True, raise_errors=True)
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+def test_a_result_that_came_before_an_error_is_kept(tmp_path, error):
+    study = st.Study(SPACE, Late(tmp_path))
+    with contextlib.suppress(ZeroDivisionError):
+        result = study.minimize(good_then_bad(tmp_path, error), 9, workers=4, threads=True, raise_errors=True)
+        assert result.stop.kind == "interrupted"
+    assert states(study.history) == ["done"] + ["abandoned"] * 3

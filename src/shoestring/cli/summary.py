@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..errors import StorageError
+from ..storage.patience import SHORT, patience
 from ..trial import State
 from ..wording import amount, plural
 from .interruption import exit_code
@@ -41,9 +43,9 @@ def budget_text(plan: Plan, unit: str) -> str:
 
 def conclude(plan: Plan, study: Study, result: Result) -> int:
     """The summary and the exit code."""
-    study.refresh()  # others may be working on it as well
     if result.stop.kind == "interrupted":
         return interrupted(plan, study, result.stop.reason, exit_code(result.stop.reason))
+    study.refresh()  # others may be working on it as well
     document = summary_json(plan, study, result.stop.reason, result.stop.kind)
     if study.log.best is None:
         failed = study.log.having(State.FAILED)
@@ -59,17 +61,23 @@ def conclude(plan: Plan, study: Study, result: Result) -> int:
 
 
 def interrupted(plan: Plan, study: Study, reason: str, code: int) -> int:
-    """The summary without fitting a model: whoever interrupts wants to be out."""
-    document = summary_json(plan, study, reason, "interrupted")
-    answer(document, rows_text([*standing_rows(study), ("stopped", reason)]))
-    note(f"interrupted; to go on:\n  {document['resume']}{unsaid(plan)}")
+    """The summary without fitting a model, and without waiting for a storage: whoever interrupts wants to be out."""
+    try:
+        with patience(SHORT):
+            answer(summary_json(plan, study, reason, "interrupted"), rows_text([*standing_rows(study), ("stopped", reason)]))
+    except StorageError as error:
+        note(str(error))
+    note(f"interrupted; to go on:\n  {resuming(plan)}{unsaid(plan)}")
     return code
 
 
+def resuming(plan: Plan) -> str:
+    return command("resume", plan.name, *arguments(plan.where))
+
+
 def summary_json(plan: Plan, study: Study, reason: str, kind: str) -> dict[str, Any]:
-    again = command("resume", plan.name, *arguments(plan.where))
     kept = {"storage": hidden(plan.where), "logs": plan.logs}
-    return study_json(study) | kept | {"stop": reason, "stop_kind": kind, "resume": again}
+    return study_json(study) | kept | {"stop": reason, "stop_kind": kind, "resume": resuming(plan)}
 
 
 def recommended_json(found: Recommendation | None) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import contextlib
 import pickle
 import socket
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 LENGTH = struct.Struct("!Q")
@@ -37,14 +38,12 @@ class Channel:
                 raise EOFError
         return message
 
-    def arrived(self) -> list[Any]:
-        """The messages that are here as a whole; never waits."""
+    def arrived(self) -> Iterator[Any]:
+        """The messages that are here as a whole; never waits. One that was not asked for stays for the next time."""
         while not self.closed and self._take(socket.MSG_DONTWAIT):
             pass
-        messages = []
         while (message := self._next()) is not None:
-            messages.append(message)
-        return messages
+            yield message
 
     def _take(self, flags: int) -> bool:
         """Some more bytes; False if there are none at present."""

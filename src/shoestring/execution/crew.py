@@ -43,7 +43,8 @@ class Crew(Protocol):
     def wait(self, seconds: float | None = None) -> list[Finished]:
         """What has come back, as soon as there is something, or after so many seconds if there is nothing.
 
-        Raises what an objective has raised if that was wanted, and ExecutionError if those in hand are lost with their workers.
+        Raises what an objective has raised if that was wanted, and ExecutionError if those in hand are lost with their workers;
+        what had come back by then, or before an interruption, is kept for the next time. With 0 seconds it goes before any error.
         """
         ...
 

@@ -14,6 +14,7 @@ import pickle
 import queue
 import time
 import uuid
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ from ..errors import ExecutionError
 from ..evaluate import LiveTrial, Objective, evaluate, takes_trial
 from ..space import Space
 from ..trial import Trial
+from .basket import Basket
 from .crew import Finished
 from .task import Task, perform, reply_of
 from .travel import evaluation_of, lost, packed, slim
@@ -47,6 +49,7 @@ class Futures:
         self._live = takes_trial(objective) is not None
         self._running: dict[int, tuple[Trial, Any, float]] = {}
         self._done: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._basket = Basket()
         self._troubles = 0
 
     def now(self) -> float:
@@ -71,16 +74,15 @@ class Futures:
         return self.executor.submit(getattr(self.executor, "task", perform), pickle.dumps(given), token)
 
     def wait(self, seconds: float | None = None) -> list[Finished]:
-        found: list[Finished] = []
         while self._running:
             try:
-                number = self._done.get(block=not found and seconds != 0.0, timeout=seconds)
+                number = self._done.get(block=not self._basket and seconds != 0.0, timeout=seconds)
             except queue.Empty:
                 break
-            found.append(self._finish(number))
-        return found
+            self._basket.collect(self._finish, number)
+        return self._basket.hand_out(seconds)
 
-    def _finish(self, number: int) -> Finished:
+    def _finish(self, number: int) -> Iterator[Finished]:
         trial, future, submitted = self._running[number]
         seconds = self.now() - submitted
         try:
@@ -98,11 +100,11 @@ class Futures:
         else:
             seen = result if self.here else evaluation_of(reply_of(result), seconds)
             self._troubles = 0
+        yield Finished(trial, seen)
         del self._running[number]
         with contextlib.suppress(Exception):
             if hasattr(self.executor, "settle"):
                 self.executor.settle(future)
-        return Finished(trial, seen)
 
     def _explain(self, error: Exception, number: int) -> str:
         """Why a trial was lost; an ExecutionError if the executor seems to be of no more use."""

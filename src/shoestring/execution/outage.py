@@ -78,11 +78,11 @@ def unkept(study: Study, done: Finished) -> str:
     """The command that tells a result which could not be kept."""
     told, error = done.seen.outcome, done.seen.error
     if error is None and told.folds is not None:
-        result = ["--folds", ",".join(map(repr, told.folds))]
+        result = ["--folds", ",".join(repr(float(fold)) for fold in told.folds)]
     elif error is None and told.value is not None:
-        result = [repr(told.value)]
+        result = [repr(float(told.value))]
     else:
         result = ["--error", str(error or "no value").splitlines()[-1]]
-    cost = done.seen.seconds * study.price_of_a_second if told.cost is None else told.cost
+    cost = float(done.seen.seconds * study.price_of_a_second if told.cost is None else told.cost)
     where = ["--storage", study.storage.url]
     return shlex.join(["shoestring", "tell", study.name, str(done.trial.number), *result, "--cost", repr(cost), *where])

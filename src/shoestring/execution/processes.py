@@ -19,6 +19,7 @@ from ..program.guard import Guard
 from ..space import Space
 from ..trial import Trial
 from ..wording import duration
+from .basket import Basket
 from .crew import Finished
 from .process import Job, Process, dismiss, end
 from .signals import shielded
@@ -42,6 +43,7 @@ class Processes:
         self._cap = max(1, cores() // workers)
         self._staff: list[Process] = []  # all that were started and are not buried; those with a job are at work
         self._stillborn = 0
+        self._basket = Basket()
         self._selector = selectors.DefaultSelector()
         self._guard = Guard()  # ends the workers if this process is killed
 
@@ -55,15 +57,15 @@ class Processes:
 
     def wait(self, seconds: float | None = None) -> list[Finished]:
         deadline = None if seconds is None else self.now() + seconds
-        found: list[Finished] = []
-        while not found and any(process.job for process in self._staff):
-            for key, _ in self._selector.select(self._pause(deadline)):
-                found += self._hear(key.data)
+        while any(process.job for process in self._staff):
+            self._selector.select(0.0 if self._basket else self._pause(deadline))
+            for process in list(self._staff):  # all: an interruption may have left some that were heard in part
+                self._basket.collect(self._hear, process)
             for process in list(self._staff):
-                found += self._check(process)
-            if deadline is not None and self.now() >= deadline:
+                self._basket.collect(self._check, process)
+            if self._basket or (deadline is not None and self.now() >= deadline):
                 break
-        return found
+        return self._basket.hand_out(seconds)
 
     def cancel(self) -> None:
         ending = [process for process in self._staff if process.job]

@@ -28,5 +28,6 @@ def try_again(study: Study, trial: Trial, retries: int) -> bool:
         return False
     why = str(trial.suggestion.get("why", "")).split("; again after")[0]
     noted = {**trial.suggestion, "retry": before + 1, "why": f"{why}; again after {plural(before + 1, 'failure')}"}
-    study.ledger.enqueue(trial.config, noted, first=True)  # its place in a plan stays its own: the failure has left it free
+    # Its place in a plan stays its own: the failure has left it free. The next ask looks at the queue anyway.
+    study.storage.enqueue(study.ledger.study, trial.config, noted, first=True)
     return True

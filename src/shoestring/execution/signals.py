@@ -45,10 +45,10 @@ def interruptible() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    if _Shield.depth:
+    if _Shield.depth and _Shield.waiting is None:
         _Shield.waiting = number
     else:
-        raise_for(number)
+        raise_for(number)  # also at the second one inside: whoever insists knows what he wants
 
 
 def raise_for(number: int) -> None:

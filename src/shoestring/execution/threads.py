@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import queue
 import time
+from collections.abc import Iterator
 from threading import Thread
 from typing import Self
 
 from ..budget import Allowance
 from ..evaluate import LiveTrial, Objective, evaluate
 from ..trial import Trial
+from .basket import Basket
 from .crew import Finished
 
 
@@ -24,6 +26,7 @@ class Threads:
         self.objective, self.workers, self.raise_errors = objective, workers, raise_errors
         self._running: dict[int, LiveTrial] = {}
         self._results: queue.SimpleQueue[Finished | BaseException] = queue.SimpleQueue()
+        self._basket = Basket()
 
     def now(self) -> float:
         return time.perf_counter()
@@ -39,17 +42,19 @@ class Threads:
             results.put(error)
 
     def wait(self, seconds: float | None = None) -> list[Finished]:
-        found: list[Finished] = []
         while self._running:
             try:
-                result = self._results.get(block=not found and seconds != 0.0, timeout=seconds)
+                result = self._results.get(block=not self._basket and seconds != 0.0, timeout=seconds)
             except queue.Empty:
                 break
-            if isinstance(result, BaseException):
-                raise result
-            del self._running[result.trial.number]
-            found.append(result)
-        return found
+            self._basket.collect(self._finish, result)
+        return self._basket.hand_out(seconds)
+
+    def _finish(self, result: Finished | BaseException) -> Iterator[Finished]:
+        if isinstance(result, BaseException):
+            raise result
+        yield result
+        del self._running[result.trial.number]
 
     def cancel(self) -> None:
         """A thread cannot be ended; those whose objective asks ``should_stop()`` are told to, and what comes is not looked at."""

@@ -219,7 +219,8 @@ class Storage(Protocol):
 
         A config that has lost its worker again and again (``life.LOSSES``) is not asked again: its trial has failed.
 
-        ``price`` is what a second costs, None if nobody knows: the time since they were asked is charged, as a lower bound.
+        ``price`` is what a second costs, None if nobody knows: the time from their asking to the end of their lease is charged,
+        not that in which nobody looked.
         """
         ...
 

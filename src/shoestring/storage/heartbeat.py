@@ -16,9 +16,11 @@ import socket
 import threading
 import time
 import uuid
+from contextlib import suppress
 
 from ..errors import StorageError
 from .base import Lease, Storage
+from .patience import SHORT, patience
 from .workers import own_name
 
 log = logging.getLogger("shoestring")
@@ -37,6 +39,7 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
         self._process = os.getpid()
         self._forgiving_until = -math.inf
+        self._renewed = time.time()  # by the clock that goes on while a machine sleeps
 
     def lease(self, seconds: float | None = None) -> Lease:
         """A new one, for a trial that is about to be opened; with ``seconds``, one that outlives this process."""
@@ -48,6 +51,8 @@ class Heartbeat:
         with self._lock:
             if self._process != os.getpid():  # a fork: what the parent has in hand is the parent's
                 self._process, self._thread, self._held = os.getpid(), None, {}
+            if not self._held:
+                self._renewed = time.time()
             self._held[number] = token
             if self._thread is None:
                 self._thread = threading.Thread(target=self._beat, name=f"shoestring-leases-{self.study}", daemon=True)
@@ -84,18 +89,30 @@ class Heartbeat:
                 held = dict(self._held)
             began = time.monotonic()
             try:
-                lost = self.storage.renew(self.study, held, self.seconds)
+                self._renew(held)
             except StorageError as error:  # it may be back before the lease ends; if not, the result is still kept when it comes
                 if away is None:
                     log.warning("the leases of trials %s could not be renewed: %s", ", ".join(map(str, held)), error)
                     away = began
                 pause = min(1.0, self.seconds / SHARE)
                 continue
-            if away is not None:
-                self.after_outage(time.monotonic() - away)
+            self.after_outage(time.monotonic() - (began if away is None else away))
             pause, away = self.seconds / SHARE, None
-            with self._lock:
-                for number in lost:
-                    if self._held.pop(number, None) is not None:
-                        self.lost.add(number)
-                        log.warning("trial %d was given to another worker; what this one makes of it is kept as well", number)
+
+    def _renew(self, held: dict[int, str]) -> None:
+        with patience(SHORT):
+            lost = self.storage.renew(self.study, held, self.seconds)
+        self._renewed = time.time()
+        with self._lock:
+            for number in lost:
+                if self._held.pop(number, None) is not None:
+                    self.lost.add(number)
+                    log.warning("trial %d was given to another worker; what this one makes of it is kept as well", number)
+
+    def catch_up(self) -> None:
+        """Renew what is in hand if that is overdue by the time of day: the machine may have slept, and this process with it."""
+        with self._lock:
+            held = dict(self._held)
+        if held and time.time() - self._renewed > 2 * self.seconds / SHARE:
+            with suppress(StorageError):
+                self._renew(held)

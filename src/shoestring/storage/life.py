@@ -17,6 +17,7 @@ from .base import Lease, Stored
 from .text import plain_name
 from .totals import amount
 
+LOST = "its worker was lost"
 LOSSES = 5  # workers that a config may cost: after that it is taken for what kills them
 
 
@@ -32,12 +33,17 @@ def closed(before: Stored, trial: Trial, clock: int) -> Stored:
     """What became of a trial, its result being written now."""
     if trial.state is State.ABANDONED:
         return Stored(trial, before.opened, abandoned=clock)
-    return Stored(trial, before.opened, before.abandoned, closed=clock)
+    return Stored(trial, before.opened, before.closed if before.abandoned is None else before.abandoned, closed=clock)
 
 
-def open_to(before: State, after: State) -> bool:
+def open_to(before: Trial, after: State) -> bool:
     """Whether a trial can still become that."""
-    return before is State.RUNNING or (before is State.ABANDONED and after is not State.ABANDONED)
+    return before.state is State.RUNNING or (awaits_late_result(before) and after is not State.ABANDONED)
+
+
+def awaits_late_result(trial: Trial) -> bool:
+    """Abandoned, or taken for failed since nobody has heard of its workers: should one of them be alive, its result counts."""
+    return trial.state is State.ABANDONED or (trial.state is State.FAILED and (trial.error or "").startswith(LOST))
 
 
 def require_result(trial: Trial) -> None:
@@ -66,7 +72,7 @@ def lost(trial: Trial) -> Trial:
     noted = replace(trial, suggestion={**trial.suggestion, "lost": times})
     if times < LOSSES:
         return noted
-    return noted.finish(State.FAILED, error=f"its worker was lost {times} times; perhaps it is what this config does to it")
+    return noted.finish(State.FAILED, error=f"{LOST} {times} times; perhaps it is what this config does to it")
 
 
 # -- what goes wrong, in the words of every storage ---------------------------------------------------------------------

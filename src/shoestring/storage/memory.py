@@ -166,9 +166,9 @@ class MemoryStorage:
             book = self._book(study)
             if not 0 <= trial.number < len(book.rows):
                 raise life.no_trial(trial.number, len(book.rows))
-            row = book.rows[trial.number]
-            if not life.open_to(row.state, trial.state):
-                return self._read(book, [trial.number])[0]
+            before = self._read(book, [trial.number])[0]
+            if not life.open_to(before.trial, trial.state):
+                return before
             self._close(book, trial, text, cost, at_target)
             if again:
                 self._enqueue(book, entry, first=True)
@@ -234,7 +234,7 @@ class MemoryStorage:
             late = [number for number, until in leases if until is not None and until < now]
             if not late:
                 return []
-            gone = [life.abandon(each.trial, now - book.rows[each.trial.number].asked, price) for each in self._read(book, late)]
+            gone = [life.abandon(each.trial, _held(book.rows[each.trial.number]), price) for each in self._read(book, late)]
             for trial in gone:
                 self._close(book, trial, trial_text(trial), trial.cost, book.rows[trial.number].at_target)
             for trial in reversed([each for each in gone if each.state is State.ABANDONED]):
@@ -286,3 +286,8 @@ def _record(book: _Book) -> StudyRecord:
 
 def _reason(standing: Standing) -> str | None:
     return None if standing.halted is None else str(json.loads(standing.halted))
+
+
+def _held(row: _Row) -> float:
+    """Seconds from its asking to the end of its lease."""
+    return 0.0 if row.leased_until is None else row.leased_until - row.asked

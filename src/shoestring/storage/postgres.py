@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from typing import Any, ClassVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StorageError
@@ -116,7 +116,7 @@ class PostgresServer:
     def turn(self, engine: Engine, study: int) -> Iterator[None]:
         """By a lock of a connection's own, which ends with it."""
         with ExitStack() as until_the_end:
-            with suppress(DBAPIError):  # it took too long, or there is no server: whoever writes next will hear of it
+            with suppress(SQLAlchemyError):  # it took too long, or there is no server: whoever writes next will hear of it
                 connection = until_the_end.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
                 until_the_end.callback(_give_up_turn, connection, study)  # first, should an interruption come in between
                 connection.exec_driver_sql(f"SELECT {wait_for(STANDSTILL)}, pg_advisory_lock({TURN}, %s)", (study,))
@@ -182,7 +182,7 @@ def _connected(connection: Any, record: Any) -> None:
 def _give_up_turn(connection: Connection, study: int) -> None:
     try:
         connection.exec_driver_sql(f"SELECT {wait_for(WAIT)}, pg_advisory_unlock({TURN}, %s)", (study,))
-    except DBAPIError:
+    except SQLAlchemyError:  # also one that says that the connection is of no use any more
         connection.invalidate()  # with the connection, the lock is gone
 
 

@@ -104,7 +104,7 @@ class SQLStorage(SQLStudies):
             if row is None:
                 raise life.no_trial(trial.number, book.trials)
             before = stored(row, self.url)
-            if not life.open_to(before.trial.state, trial.state):
+            if not life.open_to(before.trial, trial.state):
                 return before
             clocks = life.closed(before, trial, book.clock + 1).clocks
             rewrite(connection, book, trial, text, clocks, at_target)

@@ -59,7 +59,7 @@ HELD = select(trials.c.number, trials.c.worker).where(
 )
 LATE = (trials.c.study == study) & RUNNING & (trials.c.leased_until < now())
 ANY_LATE = select(trials.c.number).where(LATE).limit(1)
-ALL_LATE = select(trials, (now() - trials.c.asked).label("open_for")).where(LATE).order_by(trials.c.number)
+ALL_LATE = select(trials, (trials.c.leased_until - trials.c.asked).label("open_for")).where(LATE).order_by(trials.c.number)
 
 # -- queue
 
