@@ -90,7 +90,7 @@ class Heartbeat:
             began = time.monotonic()
             try:
                 self._renew(held)
-            except StorageError as error:  # it may be back before the lease ends; if not, the result is still kept when it comes
+            except Exception as error:  # whatever it is may be over before the lease ends; a result is kept in any case
                 if away is None:
                     log.warning("the leases of trials %s could not be renewed: %s", ", ".join(map(str, held)), error)
                     away = began
