@@ -145,6 +145,7 @@ def main() -> None:
     fill(ROOT / "docs" / "benchmarks.md", "fidelity", fidelity_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "many", scale_text.many_text())
     fill(ROOT / "docs" / "benchmarks.md", "parallel", scale_text.parallel_text())
+    fill(ROOT / "docs" / "benchmarks.md", "reliability", scale_text.reliability_text())
     (FOLDERS["reporting"].parent / "regret.json").write_text(json.dumps(regret, indent=1) + "\n")
 
 

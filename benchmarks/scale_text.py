@@ -97,3 +97,32 @@ def parallel_text() -> str:
         ranked = ", ".join(f"{label} {entry['mean']:.2f}" for label, entry in sorted(entries.items(), key=lambda e: e[1]["mean"]))
         lines += ["", f"Average rank at {mark} of that time: {ranked}."]
     return "\n".join(lines)
+
+
+def reliability_text() -> str:
+    """Kills, the items of the long list, and how fast a study is kept."""
+    found = report("reliability")
+    lines: list[str] = []
+    for storage, row in found.get("kills", {}).items():
+        wrong = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in row["wrong"].items())
+        killed = ", ".join(f"{count} of a {who}" for who, count in row["killed"].items())
+        lines.append(f"- {row['tried']} times kill -9 during a run with 8 workers on {storage} ({killed}): {wrong}.")
+    rows = [row for row in found.get("items", {}).values() if row is not None]
+    if rows:
+        tried, survived = (sum(row[name] for row in rows) for name in ("tried", "survived"))
+        ways = len({row["item"] for row in rows})
+        lines.append(f"- {ways} ways to fail, on both storages: {survived} of {tried} tests survived.")
+    measured = found.get("throughput", {})
+    if "tells" in measured:
+        told = measured["tells"]
+        size = f"a study of {told['trials_before']:,}"
+        lines.append(f"- 8 processes tell {told['per_second']:,.0f} trials a second in all, to {size}.")
+    for case, rates in measured.get("ask_and_tell", {}).items():
+        if case != "seconds" and rates["ratios"]:
+            ours, ratios = rates["shoestring"]["per_second"], rates["ratios"]
+            ratio = f"{ratios['optuna']:g} times Optuna's storage, {ratios['optuna_wal']:g} times Optuna's with WAL"
+            lines.append(f"- Ask and tell by random search, {case}: {ours:.0f} a second, {ratio}.")
+    for count, each in measured.get("large", {}).items():
+        asks = f"ask {1000 * each['ask_seconds']:.1f} ms (the first, which reads all, {each['first_ask_seconds']:.2f} s)"
+        lines.append(f"- {int(count):,} trials: {asks}, best {1000 * each['best_seconds']:.1f} ms, {each['peak_mb']:.0f} MB.")
+    return "\n".join(lines) or "(not measured yet)"

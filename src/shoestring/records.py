@@ -109,8 +109,9 @@ class Records:
         return 1.0 if self.per_hour is None else self.per_hour / 3600.0
 
     def _find(self, trial: Trial | int) -> Trial:
-        self.ledger.refresh()
         number = trial.number if isinstance(trial, Trial) else plain(trial)
+        if isinstance(number, int) and number >= len(self.ledger):  # else the storage tells if others were quicker
+            self.ledger.refresh()
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.ledger):
             raise TrialError(f"there is no trial {number!r} in this study; it has {len(self.ledger)}")
         found = self.ledger.trials[number]
