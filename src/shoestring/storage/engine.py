@@ -126,7 +126,7 @@ class Database:
         until, pause = time.monotonic() + seconds_of_patience(), FIRST_PAUSE
         while True:
             try:
-                with door(), self.engine.connect().execution_options(**options) as connection, connection.begin():
+                with self.engine.connect().execution_options(**options) as connection, door(), connection.begin():
                     return work(connection)
             except DBAPIError as error:
                 if not self.backend.passes(error):

@@ -24,7 +24,7 @@ from ..errors import StorageError
 from .patience import USUAL, seconds_of_patience
 from .turns import FileTurns, file_lock
 
-PAUSE = 0.001  # seconds between two looks at it
+PAUSE = 0.0005  # seconds between two looks at it
 WE_FLUSH = os.name == "posix"
 
 PASSES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
