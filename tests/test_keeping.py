@@ -1,9 +1,11 @@
 """Studies in a storage: found again, shared, resumed, extended, replayed."""
 
 import os
+import random
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 
 import numpy as np
@@ -250,3 +252,19 @@ def test_a_space_is_not_extended_from_1_to_true(database):
     st.Study(st.Space(a=st.Choice(1, 2)), storage=database.open())
     with pytest.raises(st.StudyError, match="cannot be extended"):
         st.Study(st.Space(a=st.Choice(True, 2, 3)), storage=database.open(), extend=True)
+
+
+def test_the_random_numbers_of_the_user_are_left_alone(database):
+    """Also by the thread that renews leases and by waiting for locks: a seeded program must stay the same."""
+    random.seed(5)
+    before = random.getstate()
+    kept = [study(database, method=st.Random(), lease=0.1) for _ in range(2)]
+    trials = [each.ask() for each in kept]
+    threads = [threading.Thread(target=each.minimize, args=(bowl, 12), kwargs={"progress": False}) for each in kept]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for each, trial in zip(kept, trials, strict=True):
+        each.tell(trial, 0.5)
+    assert random.getstate() == before

@@ -10,7 +10,6 @@ Each process has connections of its own: after a fork those of the parent are le
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -20,7 +19,7 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError
 
 from ..errors import Away, ShoestringError, StorageError
-from .patience import seconds_of_patience
+from .patience import dice, seconds_of_patience
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 
@@ -138,7 +137,7 @@ class Database:
                     raise
                 where = self.backend.url
                 raise StorageError(f"{where}: what is stored cannot be read: {type(error).__name__}: {error}") from error
-            time.sleep(pause * random.uniform(0.5, 1.0))  # not all at the same moment again
+            time.sleep(pause * dice.uniform(0.5, 1.0))  # not all at the same moment again
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def close(self) -> None:

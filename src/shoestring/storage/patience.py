@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 USUAL = 60.0  # seconds
 SHORT = 1.0  # that of a loop: what it could not write it keeps, looks after its workers, and tries again
+
+dice = random.Random()  # so that not all look at once; our own, as that of the module is the user's, who may have seeded it
 
 _seconds: ContextVar[float] = ContextVar("shoestring_patience", default=USUAL)
 

@@ -8,7 +8,6 @@ others write in the meantime, and one flush may serve several of them. Where tha
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 import time
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StorageError
-from .patience import USUAL, seconds_of_patience
+from .patience import USUAL, dice, seconds_of_patience
 from .turns import FileTurns, file_lock
 
 PAUSE = 0.0005  # seconds between two looks at it
@@ -190,7 +189,7 @@ def _insist(raw: sqlite3.Connection, statement: str) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in PASSES or time.monotonic() > until:
                 raise DBAPIError.instance(statement, None, error, sqlite3.Error) from None
-        time.sleep(random.uniform(0.5, 1.5) * PAUSE)
+        time.sleep(dice.uniform(0.5, 1.5) * PAUSE)
 
 
 def _code(error: DBAPIError) -> int:

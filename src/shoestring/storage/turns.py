@@ -6,12 +6,13 @@ Turns save work and nothing depends on them, so whoever has waited for long goes
 from __future__ import annotations
 
 import os
-import random
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from .patience import dice
 
 LONGEST_WAIT = 60.0  # seconds
 LOOK_AGAIN = 0.01
@@ -84,7 +85,7 @@ def _locked(descriptor: int, longest: float, pause: float) -> bool:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            time.sleep(random.uniform(0.5, 1.5) * min(max(waited / 8, pause), 4 * pause))
+            time.sleep(dice.uniform(0.5, 1.5) * min(max(waited / 8, pause), 4 * pause))
         except OSError:  # a file system without locks
             return False
     return False
