@@ -131,14 +131,15 @@ class Ledger:
         """Raises Behind when somebody else was quicker. ``seconds``: the lease, if it is not the usual one."""
         trial = self.draft(config, suggestion, basis)
         lease = None if self.heart is None else self.heart.lease(seconds)
+        token = None if lease is None or seconds is not None else lease.token  # of a lease that this process renews
         with shielded():  # an interruption in between would leave a trial that nobody knows to be his
             rest: dict[str, Any] = {"queued": queued, "at_target": self.at_target(trial), "expected": suggestion.get("cost")}
             try:
                 stored = self.storage.write(self.study, trial, lease=lease, limits=limits, **rest)
             except Away:
-                self._unsure = trial, None if lease is None or seconds is not None else lease.token
+                self._unsure = trial, token
                 raise
-            self._hold(trial, None if lease is None or seconds is not None else lease.token)
+            self._hold(trial, token)
             self.queue = [each for each in self.queue if each.id != queued]
             return self._own(stored, trial)
 

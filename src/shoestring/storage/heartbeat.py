@@ -29,11 +29,10 @@ SHARE = 3  # renewals in the time of a lease: one that comes late, or is lost, d
 
 
 class Heartbeat:
-    """Of one study in one process. ``seconds`` is how long a lease lasts unless it is renewed; ``lost``, trials taken away."""
+    """Of one study in one process. ``seconds`` is how long a lease lasts unless it is renewed."""
 
     def __init__(self, storage: Storage, study: int, seconds: float) -> None:
         self.storage, self.study, self.seconds = storage, study, seconds
-        self.lost: set[int] = set()
         self._held: dict[int, str] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -106,7 +105,6 @@ class Heartbeat:
         with self._lock:
             for number in lost:
                 if self._held.pop(number, None) is not None:
-                    self.lost.add(number)
                     log.warning("trial %d was given to another worker; what this one makes of it is kept as well", number)
 
     def catch_up(self) -> None:
