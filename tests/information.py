@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import spearmanr
 
-from shoestring.acquisition.maximize import Seeker
+from shoestring.acquisition.optimize.optimizer import Seeker
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
 from tests.problems import belief_of, plane, told_study

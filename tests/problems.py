@@ -5,8 +5,8 @@ import math
 import numpy as np
 
 import shoestring as st
-from shoestring.encoding import Encoding
-from shoestring.observations import observe
+from shoestring.data.dataset import observe
+from shoestring.space.encoding import Encoding
 from shoestring.surrogate.belief import form_belief
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.checkpoints import Checkpoints
+from shoestring.state.checkpoints import Checkpoints
 from tests.problems import mixed_space
 from tests.spaces import configs
 

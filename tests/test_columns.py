@@ -6,12 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring import columns, ledger
-from shoestring.columns import ARRAYS, Columns, encoded
+from shoestring.data import trial_table as columns
+from shoestring.data.dataset import observe
+from shoestring.data.trial import State
+from shoestring.data.trial_table import ARRAYS, Columns, encoded
 from shoestring.errors import ConfigError, StudyError
-from shoestring.observations import observe
+from shoestring.state import study_state as ledger
 from shoestring.storage.base import Changes, Stored
-from shoestring.trial import State
 from tests.spaces import spaces
 from tests.trials import SPACE, closed, several, trials
 

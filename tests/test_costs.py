@@ -7,7 +7,7 @@ import pytest
 
 import shoestring as st
 from shoestring.search.auto import costs_matter
-from shoestring.search.front import nondominated
+from shoestring.search.pareto import nondominated
 
 SPACE = st.Space(
     rounds=st.Int(1, 256, log=True), depth=st.Int(1, 16), rate=st.Float(0.01, 1, log=True), kind=st.Choice("a", "b")

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.encoding import Encoding
+from shoestring.space.encoding import Encoding
 from tests.differences import gradients_of
 from tests.problems import mixed_space
 from tests.spaces import spaces

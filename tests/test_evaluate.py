@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.evaluate import LiveTrial, call
-from shoestring.observations import observe
+from shoestring.data.dataset import observe
+from shoestring.execution.evaluate import LiveTrial, call
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.observations import observe
+from shoestring.data.dataset import observe
 from tests.problems import plane
 
 

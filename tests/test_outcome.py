@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.outcome import conclude, read_value
+from shoestring.data.outcome import conclude, read_value
 
 TRIAL = st.Trial(3, {"x": 0.5, "n": 2, "c": "a", "on": True})
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from shoestring.outputs import KINDS, Output
+from shoestring.surrogate.output_transform import KINDS, Output
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 

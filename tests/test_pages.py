@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as draws
 
-from shoestring import pages
-from shoestring.pages import Pages
+from shoestring.data import persistent_list as pages
+from shoestring.data.persistent_list import Pages
 
 actions = draws.lists(draws.tuples(draws.sampled_from(["append", "extend", "set", "copy"]), draws.integers(0, 9)), max_size=25)
 

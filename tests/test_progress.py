@@ -1,7 +1,7 @@
 import pytest
 
 import shoestring as st
-from shoestring.progress import LiveLine, Silence, line, progress_for
+from shoestring.report.progress import LiveLine, Silence, line, progress_for
 from tests.problems import bowl, plane, told_study
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 import shoestring as st
-from shoestring.trial import State
+from shoestring.data.trial import State
 
 SPACE = st.Space(x=st.Float(0, 1), s=st.Fidelity(1, 9))
 PLAIN = st.Space(x=st.Float(0, 1))

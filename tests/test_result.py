@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search.look import believe
+from shoestring.search.base import believe
 from tests.problems import mixed_space, mixed_value, plane
 
 SPACE = st.Space(x=st.Float(0, 1), c=st.Choice("<script>alert(1)</script>", "a,b"))

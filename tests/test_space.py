@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.acquisition.candidates import known
-from shoestring.encoding import Encoding
+from shoestring.acquisition.optimize.candidates import known
+from shoestring.space.encoding import Encoding
 from tests.spaces import configs, is_active, small, spaces, text, values_of
 
 

@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.acquisition.candidates import known
-from shoestring.columns import Columns
-from shoestring.observations import observe
-from shoestring.pages import Pages
-from shoestring.taken import Taken, among
-from shoestring.trial import State
+from shoestring.acquisition.optimize.candidates import known
+from shoestring.data.dataset import observe
+from shoestring.data.persistent_list import Pages
+from shoestring.data.trial import State
+from shoestring.data.trial_table import Columns
+from shoestring.data.visited import Taken, among
 from tests.trials import PLAIN, SPACE, several, trials
 
 
@@ -58,8 +58,8 @@ def test_what_is_written_later_is_not_seen(data):
 
 
 def test_points_with_the_same_mark_are_told_apart(monkeypatch):
-    monkeypatch.setattr("shoestring.taken.marks_of", lambda places: np.zeros(len(places), dtype=np.int64))
-    monkeypatch.setattr("shoestring.columns.marks_of", lambda places: np.zeros(len(places), dtype=np.int64))
+    monkeypatch.setattr("shoestring.data.visited.marks_of", lambda places: np.zeros(len(places), dtype=np.int64))
+    monkeypatch.setattr("shoestring.data.trial_table.marks_of", lambda places: np.zeros(len(places), dtype=np.int64))
     space = st.Space(x=st.Float(0, 1))
     found = tuple(st.Trial(j, {"x": x}, state) for j, (x, state) in enumerate([(0.1, State.RUNNING), (0.2, State.ABANDONED)]))
     taken = Taken.of(st.History(found, space))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.encoding import Encoding
-from shoestring.observations import observe
+from shoestring.data.dataset import observe
+from shoestring.data.intermediate import ALTOGETHER, MOST, along, reached, spread
+from shoestring.space.encoding import Encoding
 from shoestring.surrogate.belief import believed_cost, form_belief
-from shoestring.traces import ALTOGETHER, MOST, along, reached, spread
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 50))
 DONE, FAILED, ABANDONED, RUNNING = st.State.DONE, st.State.FAILED, st.State.ABANDONED, st.State.RUNNING

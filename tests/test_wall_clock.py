@@ -6,8 +6,8 @@ import time
 import pytest
 
 import shoestring as st
+from shoestring.execution.live import Clock
 from shoestring.execution.simulated import simulate
-from shoestring.live import Clock
 from tests.kept import bowl, study
 
 

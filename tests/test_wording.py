@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from shoestring.wording import amount, config_text, duration, plural, rounded
+from shoestring._format import amount, config_text, duration, plural, rounded
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.trial import State, Trial
+from shoestring.data.trial import State, Trial
 
 SPACE = st.Space(
     x=st.Float(1e-3, 1, log=True), kind=st.Choice("a", "b", 1, True), extra=st.Int(1, 3, when={"kind": "b"}),

@@ -35,8 +35,8 @@ class Errors:
 
 def measure(label: str, name: str, seed: int) -> Errors:
     """Fit to ever more evaluations, predict the same held-out ones."""
-    from shoestring.encoding import Encoding
-    from shoestring.surrogate.cost.base import CostObservations
+    from shoestring.cost.base import CostObservations
+    from shoestring.space.encoding import Encoding
 
     space, configs, gamma = models.data(name)
     U, encoding = models.points(space, configs), Encoding(space)

@@ -31,7 +31,7 @@ def eligible(names: Sequence[str]) -> list[str]:
 
 def regressors() -> tuple[str, ...]:
     """Those that the library has."""
-    from shoestring.surrogate.cost.regressors import REGRESSORS as known
+    from shoestring.cost.transfer_regressors import REGRESSORS as known
 
     return tuple(known)
 
@@ -50,8 +50,8 @@ def model(regressor: str, problem: str) -> Any:
 
 def measure(regressor: str, name: str, seed: int, size: int) -> float:
     """RMSE of log cost on a held-out third, after some evaluations of the problem itself."""
-    from shoestring.encoding import Encoding
-    from shoestring.surrogate.cost.base import CostObservations
+    from shoestring.cost.base import CostObservations
+    from shoestring.space.encoding import Encoding
 
     space, configs, gamma = models.data(name)
     U = models.points(space, configs)

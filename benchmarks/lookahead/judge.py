@@ -19,7 +19,7 @@ def estimate(belief: Any, u: Any) -> float:
     """KG(u) in the model's units."""
     from scipy.special import ndtri
 
-    from shoestring.acquisition.ascent import ascend
+    from shoestring.acquisition.optimize.batched_bfgs import ascend
 
     posterior, encoding = belief.objective, belief.encoding
     x = encoding.features(u[None, :])
@@ -48,8 +48,8 @@ def estimate(belief: Any, u: Any) -> float:
 def compare(n: int, seed: int, config: dict[str, float]) -> dict[str, float]:
     """KG of BoTorch's suggestion and of ours."""
     import shoestring as st
-    from shoestring.encoding import Encoding
-    from shoestring.observations import observe
+    from shoestring.data.dataset import observe
+    from shoestring.space.encoding import Encoding
     from shoestring.surrogate.belief import form_belief
 
     space = shoestring_space(PROBLEM)

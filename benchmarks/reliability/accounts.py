@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from shoestring.data.trial import State
 from shoestring.storage.base import Stored
-from shoestring.trial import State
 
 Line = dict[str, Any]
 

@@ -9,8 +9,8 @@ import numpy as np
 import shoestring as st
 from benchmarks.reliability.suite import Row, row
 from benchmarks.reliability.team import Failed, failures, together
+from shoestring.data.trial import State, Trial
 from shoestring.storage import Lease, open_storage
-from shoestring.trial import State, Trial
 
 SPACE = st.Space(x=st.Float(0, 1), y=st.Float(0, 1))
 SLOW_READER = 2.0  # seconds for which it keeps one moment of the database in view

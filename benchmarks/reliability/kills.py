@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.reliability import accounts, coordinator, processes
 from benchmarks.reliability.suite import ROOT, Row, row
+from shoestring.data.trial import State
 from shoestring.storage import open_storage
-from shoestring.trial import State
 
 KILLS, QUICK_KILLS = 200, 10
 STRETCH, QUICK_STRETCH = 100, 30  # trials from one goal to the next

@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 
 import shoestring as st
-from shoestring.storage import book, open_storage, schema, text, totals
-from shoestring.trial import State, Trial
+from shoestring.data.trial import State, Trial
+from shoestring.storage import codec as text
+from shoestring.storage import open_storage, schema
+from shoestring.storage import rows as book
+from shoestring.storage import trial_lifecycle as totals
 
 SPACE = st.Space(
     lr=st.Float(1e-5, 1e-1, log=True), depth=st.Int(2, 12), momentum=st.Float(0, 1), width=st.Int(8, 1024, log=True),

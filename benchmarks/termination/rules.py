@@ -42,7 +42,7 @@ def fold_error(recording: Recording, steps: Sequence[int], factor: float) -> Arr
     """The root of ``factor`` times the variance of the incumbent's folds, after so many evaluations; 0.21 is equation 8,
     with the sizes of the folds.
     """
-    from shoestring.termination.folds import standard_error
+    from shoestring.termination.regret import standard_error
 
     assert recording.folds is not None
     found = []

@@ -12,17 +12,24 @@ from importlib import import_module
 from typing import Any
 
 from .acquisition.cost_aware import CEI, EIAlpha, EICool, EIpu
-from .acquisition.entropy import ES
-from .acquisition.fidelity_knowledge import CFKG
+from .acquisition.entropy_search import ES
 from .acquisition.gittins import Gittins
 from .acquisition.improvement import EI, LCB, PI, LogEI
-from .acquisition.knowledge import KG
+from .acquisition.kg_fidelity import CFKG
+from .acquisition.kg_gradient import CFDKG, DKG
+from .acquisition.kg_stochastic import StochasticKG
+from .acquisition.knowledge_gradient import KG
 from .acquisition.mes import MES
 from .acquisition.pes import PES
-from .acquisition.sloped_knowledge import CFDKG, DKG
-from .acquisition.stochastic_knowledge import StochasticKG
 from .budget import Budget
-from .choice import Choice
+from .cost.auto import AutoCost
+from .cost.known import KnownCost
+from .cost.linear import LinearCost
+from .cost.log_gp import LogGPCost, ResidualGPCost
+from .cost.transfer import TransferCost
+from .data.history import History
+from .data.outcome import Outcome
+from .data.trial import State, Suggestion, Trial
 from .errors import (
     Away,
     BudgetError,
@@ -38,39 +45,28 @@ from .errors import (
     StudyError,
     TrialError,
 )
-from .execution.on_dask import DaskExecutor
-from .execution.on_ray import RayExecutor
-from .history import History
-from .optimize import maximize, minimize
-from .outcome import Outcome
-from .parameters import Fidelity, Float, Int
-from .result import Recommendation, Result
+from .execution.dask_executor import DaskExecutor
+from .execution.ray_executor import RayExecutor
+from .report.result import Recommendation, Result
 from .search.boca import BOCA
 from .search.bore import BORE
-from .search.front import Front, FrontPoint
 from .search.hyperband import Hyperband
-from .search.sampling import Random, Sobol
+from .search.pareto import Front, FrontPoint
+from .search.random import Random, Sobol
 from .search.tpe import TPE
-from .space import Space
+from .space.parameters import Choice, Fidelity, Float, Int
+from .space.space import Space
 from .storage import Storage, open_storage
-from .study import Study
-from .surrogate.cost.auto import AutoCost
-from .surrogate.cost.gp import LogGPCost
-from .surrogate.cost.known import KnownCost
-from .surrogate.cost.linear import LinearCost
-from .surrogate.cost.residual import ResidualGPCost
-from .surrogate.cost.transfer import TransferCost
+from .study import Study, maximize, minimize
 from .surrogate.gp import GP
 from .surrogate.sparse import FITC, VFE
 from .surrogate.subset import KMeansSubset, RandomSubset, SeedSubset
+from .termination.acquisition_threshold import EIBelow, PIBelow
 from .termination.auto import AutoStop
-from .termination.patience import Patience
-from .termination.promise import EIBelow, PIBelow
-from .termination.regret import RegretBound
-from .termination.sure import SureBound
-from .termination.verdict import Verdict
-from .termination.worth import WorthIt
-from .trial import State, Suggestion, Trial
+from .termination.base import Verdict
+from .termination.cost_benefit import WorthIt
+from .termination.no_improvement import Patience
+from .termination.regret import RegretBound, SureBound
 
 __version__ = "0.1.0"
 
@@ -91,5 +87,5 @@ __all__ = [  # in the order of the data flow
 
 def __getattr__(name: str) -> Any:
     if name == "plot":  # needs matplotlib, so it is imported when asked for
-        return import_module(".plot", __name__)
+        return import_module(".report.plot", __name__)
     raise AttributeError(f"module 'shoestring' has no attribute {name!r}")

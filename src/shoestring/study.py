@@ -2,6 +2,8 @@
 
 Everything a study knows is in its ledger: suggestions are computed from it and from (seed, number of the trial), so k
 trials, a pause and N - k more are the same as N trials.
+
+The shortest way in: one call from an objective and a space to a result.
 """
 
 from __future__ import annotations
@@ -15,33 +17,34 @@ from typing import Any, Literal
 
 import numpy as np
 
-from . import archive
-from .asking import Asking, whole_number
+from ._format import plural
 from .budget import Budget, read_budget
-from .checkpoints import Checkpoints
-from .encoding import Encoding
+from .cost.base import CostModel
+from .data.history import History
+from .data.trial import State, Trial
 from .errors import BudgetError, MethodError, SpaceError
-from .evaluate import Objective
-from .execution.hire import hire, length_of_time, whole
-from .history import History
-from .keeping import LEASE, begun, find_storage, load, take_over, texts
-from .loop import Callback, run
-from .replay import Replay, replay
-from .result import Recommendation, Result
-from .search.choose import choose_cost_model, choose_method
-from .search.front import Front, pareto_front
+from .execution.evaluate import Objective
+from .execution.factory import hire, length_of_time, whole
+from .execution.runner import Callback, run
+from .report.result import Recommendation, Result
+from .search.auto import choose_cost_model, choose_method
+from .search.pareto import Front, pareto_front
 from .search.recommend import recommend
-from .space import Space
+from .space.encoding import Encoding
+from .space.extend import known_space
+from .space.space import Space
+from .state import persistence as archive
+from .state.checkpoints import Checkpoints
+from .state.persistence import LEASE, begun, find_storage, load, take_over, texts
+from .state.replay import Replay, replay
+from .state.suggester import Asking, whole_number
 from .storage import Limits, Storage
 from .surrogate.auto_subset import with_subset
-from .surrogate.cost.base import CostModel
 from .surrogate.gp import GP
 from .surrogate.sparse import Model
 from .surrogate.subset import Subset
-from .termination.choose import choose_rule
-from .termination.verdict import Rule, Verdict
-from .trial import State, Trial
-from .widening import known_space
+from .termination.auto import choose_rule
+from .termination.base import Rule, Verdict
 
 log = logging.getLogger("shoestring")
 
@@ -282,3 +285,36 @@ class Study(Asking):
         """A study as ``to_json`` left it; its next suggestion is the one the original would have made."""
         code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "checkpoints": checkpoints}
         return archive.from_json(cls, text, **code, subset=subset)
+
+
+RUNNING = ("callbacks", "raise_errors", "progress", "confirm", "workers", "executor", "timeout", "retries", "threads")
+
+
+def minimize(objective: Objective, space: Space, budget: str | int | Budget, **options: Any) -> Result:
+    """Find the config with the lowest value: ``st.minimize(train, space, budget="10m", seed=0)``.
+
+    The objective takes a config (a dict) and returns a number or an ``st.Outcome``. ``options`` are those of ``Study``
+    and of ``Study.minimize``.
+    """
+    return _optimize("minimize", objective, space, budget, options)
+
+
+def maximize(objective: Objective, space: Space, budget: str | int | Budget, **options: Any) -> Result:
+    """As ``minimize``, the other way up."""
+    return _optimize("maximize", objective, space, budget, options)
+
+
+def _optimize(
+    direction: Literal["minimize", "maximize"], objective: Objective, space: Space, budget: Any, options: dict[str, Any]
+) -> Result:
+    running = {name: options.pop(name) for name in RUNNING if name in options}
+    if "direction" in options:
+        raise MethodError(f"st.{direction} has its direction in its name; leave direction= out")
+    read_budget(budget)
+    study = Study(space, direction=direction, **options)
+    try:
+        return getattr(study, direction)(objective, budget, **running)  # type: ignore[no-any-return]
+    except Exception as error:
+        error.study = study  # type: ignore[attr-defined]
+        error.add_note(f"{plural(len(study.ledger), 'trial')} of the study are kept: they are in this exception's .study")
+        raise

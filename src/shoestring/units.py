@@ -6,8 +6,8 @@ import logging
 from typing import TYPE_CHECKING
 
 from .budget import Budget
+from .data.trial import Trial
 from .errors import BudgetError
-from .trial import Trial
 
 if TYPE_CHECKING:
     from .study import Study

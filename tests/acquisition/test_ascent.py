@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from shoestring.acquisition.ascent import ascend
+from shoestring.acquisition.optimize.batched_bfgs import ascend
 
 
 def quadratic(dimensions, condition, seed):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.averaging import average, log_mean, surface_of
-from shoestring.acquisition.maximize import Seeker
+from shoestring.acquisition.base import average, log_mean, surface_of
+from shoestring.acquisition.optimize.optimizer import Seeker
 from shoestring.acquisition.paced import Paced
+from shoestring.cost.linear import LinearCost
 from shoestring.search.bayes import choose
 from shoestring.surrogate.belief import Spending, believed_cost
-from shoestring.surrogate.cost.linear import LinearCost
 from tests.differences import gradients_of
 from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study
 

@@ -12,7 +12,7 @@ import shoestring as st
 from shoestring.acquisition.cost_aware import negative_log_cost
 from shoestring.acquisition.gittins import index_surface, solve_log_h
 from shoestring.acquisition.improvement import LogEI
-from shoestring.acquisition.maximize import Seeker
+from shoestring.acquisition.optimize.optimizer import Seeker
 from shoestring.numerics import log_h
 from shoestring.surrogate.belief import Spending
 from tests.differences import gradients_of

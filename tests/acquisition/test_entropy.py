@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.entropy import Groups, exact_moments, information
 from shoestring.acquisition.entropy_by_sampling import entropy_of_minimum, entropy_search_by_sampling
-from shoestring.acquisition.representers import Representers, representers
+from shoestring.acquisition.entropy_search import Groups, Representers, exact_moments, information, representers
 from tests.differences import gradients_of
 from tests.information import GRID, brute_force, line, ranked, wavy
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy.stats import norm
 
-from shoestring.acquisition.envelope import NOTHING, log_expected_drop, log_expected_drop_with_gradient
+from shoestring.acquisition.kg_envelope import NOTHING, log_expected_drop, log_expected_drop_with_gradient
 from tests.differences import gradients_of
 
 

@@ -8,12 +8,11 @@ import pytest
 from scipy.special import ndtri
 
 import shoestring as st
-from shoestring.acquisition.fidelity_knowledge import CFKG, OVERHEAD, per_share
-from shoestring.acquisition.knowledge import KG, LookAhead, knowledge_gradient, minima
-from shoestring.acquisition.maximize import Seeker
-from shoestring.acquisition.scenarios import averaged_surface
+from shoestring.acquisition.kg_fidelity import CFKG, OVERHEAD, per_share
+from shoestring.acquisition.knowledge_gradient import KG, LookAhead, averaged_surface, knowledge_gradient, minima
+from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.cost.base import expected_log_cost
 from shoestring.surrogate.belief import believed_cost
-from shoestring.surrogate.cost.base import expected_log_cost
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
 from tests.differences import gradients_of

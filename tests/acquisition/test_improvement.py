@@ -4,11 +4,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.improvement import (
-    log_expected_improvement,
-    log_probability_of_improvement,
-    negative_lower_bound,
-)
+from shoestring.acquisition.improvement import log_expected_improvement, log_probability_of_improvement, negative_lower_bound
 from tests.differences import gradients_of
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.candidates import known
-from shoestring.acquisition.knowledge import KG, LookAhead, distinct, imagined_minimisers, knowledge_gradient, minima
-from shoestring.acquisition.maximize import Seeker
-from shoestring.surrogate.cross import Cross
+from shoestring.acquisition.knowledge_gradient import KG, LookAhead, distinct, imagined_minimisers, knowledge_gradient, minima
+from shoestring.acquisition.optimize.candidates import known
+from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.surrogate.posterior import Cross
 from tests.differences import gradients_of
 from tests.problems import belief_of, mixed_space, mixed_value, plane, told_study
 

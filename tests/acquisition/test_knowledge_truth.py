@@ -14,9 +14,9 @@ import pytest
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from shoestring.acquisition.ascent import ascend
-from shoestring.acquisition.knowledge import KG, knowledge_gradient
-from shoestring.acquisition.maximize import Seeker
+from shoestring.acquisition.knowledge_gradient import KG, knowledge_gradient
+from shoestring.acquisition.optimize.batched_bfgs import ascend
+from shoestring.acquisition.optimize.optimizer import Seeker
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
 from tests.problems import belief_of, plane, told_study

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shoestring.acquisition.candidates import known
+from shoestring.acquisition.optimize.candidates import known
 
 
 @pytest.mark.parametrize("count", [0, 3, 40, 3000])

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.candidates import known, moves_from, quasi_random
-from shoestring.acquisition.maximize import Seeker
-from shoestring.encoding import Encoding
+from shoestring.acquisition.optimize.candidates import known, moves_from, quasi_random
+from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.space.encoding import Encoding
 from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study
 
 

@@ -7,8 +7,7 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
 
 import shoestring as st
-from shoestring.acquisition.max_value import log_information, log_information_with_gradient
-from shoestring.acquisition.minimum import gumbel_fit, minimum_values
+from shoestring.acquisition.mes import gumbel_fit, log_information, log_information_with_gradient, minimum_values
 from tests.differences import gradients_of
 from tests.information import line, ranked, wavy
 

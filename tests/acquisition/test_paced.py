@@ -7,10 +7,10 @@ import pytest
 import shoestring as st
 from shoestring.acquisition.gittins import Gittins
 from shoestring.acquisition.improvement import LogEI
-from shoestring.acquisition.maximize import Seeker
+from shoestring.acquisition.optimize.optimizer import Seeker
 from shoestring.acquisition.paced import FEWEST, Paced
+from shoestring.cost.base import expected_log_cost
 from shoestring.surrogate.belief import Spending, believed_cost
-from shoestring.surrogate.cost.base import expected_log_cost
 from tests.problems import belief_of, mixed_space, mixed_value, plane
 
 LEFT = 100.0

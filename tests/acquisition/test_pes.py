@@ -2,9 +2,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.lowest import given_lowest
-from shoestring.acquisition.pes import Minimisers
-from shoestring.acquisition.representers import representers
+from shoestring.acquisition.entropy_search import representers
+from shoestring.acquisition.pes import Minimisers, given_lowest
 from tests.differences import gradients_of
 from tests.information import GRID, line, ranked, wavy
 

@@ -8,12 +8,11 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 import shoestring as st
-from shoestring.acquisition import sloped_knowledge
-from shoestring.acquisition.knowledge import LookAhead, minima
-from shoestring.acquisition.maximize import Seeker
-from shoestring.acquisition.sloped_knowledge import SlopedLookAhead, normals
-from shoestring.acquisition.sloped_lines import Told
-from shoestring.surrogate.gradients import slope_noise
+from shoestring.acquisition import kg_gradient as sloped_knowledge
+from shoestring.acquisition.kg_gradient import SlopedLookAhead, Told, normals
+from shoestring.acquisition.knowledge_gradient import LookAhead, minima
+from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.surrogate.gradient_data import slope_noise
 from tests.differences import gradients_of
 from tests.problems import belief_of, plane
 from tests.sloped import sloped_study, wave_slopes, waves

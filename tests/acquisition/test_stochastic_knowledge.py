@@ -8,11 +8,10 @@ import pytest
 from scipy.special import ndtri
 
 import shoestring as st
-from shoestring.acquisition.batch_knowledge import BatchKnowledge
+from shoestring.acquisition.kg_stochastic import BatchKnowledge, Worth
 from shoestring.acquisition.knowledge_by_sampling import knowledge_gradient_by_sampling, lowest_mean
-from shoestring.acquisition.stochastic_knowledge import Worth
+from shoestring.cost.base import expected_log_cost
 from shoestring.surrogate.belief import believed_cost
-from shoestring.surrogate.cost.base import expected_log_cost
 from tests.acquisition.test_knowledge_truth import by_a_million_draws, drawn_from_the_model
 from tests.degenerate import VALUES, assert_a_new_point, assert_duplicates_do_not_matter
 from tests.differences import gradient_of

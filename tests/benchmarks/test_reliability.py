@@ -10,8 +10,8 @@ import pytest
 
 from benchmarks.reliability import __main__ as command
 from benchmarks.reliability import accounts, choosing, items, large, places, processes, suite, team
+from shoestring.data.trial import State, Trial
 from shoestring.storage.base import Stored
-from shoestring.trial import State, Trial
 
 BOTH = {name: set(places.KINDS) for name in ("database", "anywhere", "weather", "place", "storage")}  # fixtures
 

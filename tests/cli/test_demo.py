@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 
 import shoestring as st
 from shoestring.cli import demo as demo_module
-from shoestring.cli import packages
-from shoestring.cli.digits import SPACE, Digits
-from shoestring.cli.lines import SparingLines
+from shoestring.cli import doctor as packages
+from shoestring.cli.demo import SPACE, Digits
 from shoestring.cli.main import main
+from shoestring.cli.run import SparingLines
 
 
 class Quick:

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 import shoestring as st
 from shoestring.cli import doctor as doctor_module
-from shoestring.cli import looking
+from shoestring.cli import show as looking
+from shoestring.cli.console import arguments, file_of, hidden
 from shoestring.cli.main import main
-from shoestring.cli.where import arguments, file_of, hidden
 from tests.cli.programs import QUICK, SPACE, begin, call, environment, read, script
 
 SECRET = "s3cr:t%40"

@@ -6,7 +6,7 @@ import pytest
 
 import shoestring as st
 from shoestring.cli.params import read_param, read_table
-from shoestring.spelling import METHODS, RULES, read_method, read_stop
+from shoestring.state.registry import METHODS, RULES, read_method, read_stop
 
 
 @pytest.mark.parametrize(

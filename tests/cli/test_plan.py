@@ -10,8 +10,8 @@ import click
 import pytest
 
 import shoestring as st
-from shoestring.cli.money import make_budget
-from shoestring.cli.plan import default_name, make_plan, restored
+from shoestring.cli.options import make_budget
+from shoestring.cli.run_plan import default_name, make_plan, restored
 from shoestring.cli.tune_file import read_file
 from shoestring.storage import open_storage
 from tests.cli.programs import begin, call

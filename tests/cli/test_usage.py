@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from shoestring.cli import demo, packages
+from shoestring.cli import demo
+from shoestring.cli import doctor as packages
 from tests.cli.programs import QUICK, SPACE, begin, call, read, script
 
 WRONG = [
@@ -78,6 +79,6 @@ def test_a_package_that_is_missing_is_said_as_json(here: Path, monkeypatch: pyte
 def test_what_was_looked_for_and_found_is_an_answer_with_exit_code_1(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(here, trials=2)
     assert read("db", "check")["ok"]
-    monkeypatch.setattr("shoestring.storage.sql_studies.SQLStudies.check", lambda self: ["broken"])
+    monkeypatch.setattr("shoestring.storage.sql.SQLStudies.check", lambda self: ["broken"])
     run = call("db", "check", "--json")
     assert (run.exit_code, json.loads(run.stdout)["problems"]) == (1, ["broken"])

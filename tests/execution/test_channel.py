@@ -2,7 +2,7 @@ import socket
 
 import pytest
 
-from shoestring.execution.channel import Channel
+from shoestring.execution.worker import Channel
 
 
 @pytest.fixture

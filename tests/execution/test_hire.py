@@ -5,12 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import shoestring as st
-from shoestring.execution.alone import Alone
+from shoestring.execution.factory import capacity, hire, length_of_time
 from shoestring.execution.futures import Futures
-from shoestring.execution.hire import capacity, hire, length_of_time
-from shoestring.execution.processes import Processes
+from shoestring.execution.process_pool import Processes
+from shoestring.execution.serial import Alone
 from shoestring.execution.threads import Threads
-from shoestring.progress import line
+from shoestring.report.progress import line
 from tests.execution.helpers import SPACE
 
 

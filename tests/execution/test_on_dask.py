@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import shoestring as st
-from shoestring.execution.hire import hire
+from shoestring.execution.factory import hire
 from tests.execution import engines
 from tests.execution.helpers import SPACE, states, until
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 import shoestring as st
 from shoestring.cli.main import main
-from shoestring.execution import outage
-from shoestring.trial import State
+from shoestring.data.trial import State
+from shoestring.execution import retry as outage
 from tests.execution.helpers import SPACE, script, states, until
 from tests.storage.server import Server, missing
 
@@ -45,9 +45,9 @@ def lock(tmp_path):
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
     monkeypatch.setattr(outage, "SHORT", 0.1)
-    monkeypatch.setattr("shoestring.loop.SHORT", 0.1)
-    monkeypatch.setattr("shoestring.live.SHORT", 0.1)
-    monkeypatch.setattr("shoestring.ledger.SHORT", 0.1)
+    monkeypatch.setattr("shoestring.execution.runner.SHORT", 0.1)
+    monkeypatch.setattr("shoestring.execution.live.SHORT", 0.1)
+    monkeypatch.setattr("shoestring.state.study_state.SHORT", 0.1)
     monkeypatch.setattr(outage, "PAUSE", 0.05)
     monkeypatch.setattr(outage, "SAY", 0.0)
 

@@ -90,7 +90,7 @@ def test_reports_questions_and_folders_travel(tmp_path):
 
 
 def test_the_model_is_asked_whether_a_running_trial_is_hopeless(monkeypatch):
-    from shoestring.search.giving_up import Prospect
+    from shoestring.search.pruning import Prospect
 
     asked = []
 
@@ -163,7 +163,7 @@ def test_an_objective_that_no_worker_can_load_ends_the_run_and_loses_nothing():
 
 
 def test_workers_that_cannot_be_started_end_the_run_and_lose_nothing(monkeypatch, capfd):
-    from shoestring.execution import process
+    from shoestring.execution import process_pool as process
 
     monkeypatch.setattr(process, "PROGRAM", "raise SystemExit('no module of that name')")
     found = study()

@@ -3,8 +3,8 @@
 import pytest
 
 import shoestring as st
-from shoestring.evaluate import Failure
-from shoestring.execution.retrying import attempts, try_again
+from shoestring.execution.evaluate import Failure
+from shoestring.execution.retry import attempts, try_again
 from tests.execution.helpers import RUNG, SPACE, states
 
 

@@ -10,8 +10,7 @@ from sklearn.model_selection import KFold
 from sklearn.svm import SVC
 
 import shoestring as st
-from shoestring.integrations.sklearn import ShoestringSearchCV
-from shoestring.integrations.splits import FixedSplits
+from shoestring.integrations.sklearn import FixedSplits, ShoestringSearchCV
 
 X, y = load_iris(return_X_y=True)
 

@@ -16,7 +16,7 @@ from sklearn.svm import SVC
 
 import shoestring as st
 from shoestring.integrations.sklearn import ShoestringSearchCV
-from shoestring.termination.verdict import Verdict
+from shoestring.termination.base import Verdict
 from tests.integrations.searches import DEPTHS, SVC_SPACE, TREE, X, search, y
 
 # -- as RandomizedSearchCV ---------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search import slice as slices
+from shoestring.report.plot import lookahead_data as slices
 from tests.plot.pictures import line
 from tests.problems import bowl, mixed_space, mixed_value, plane, told_study
 

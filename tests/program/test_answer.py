@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import shoestring as st
-from shoestring.program.answer import parse, read_answer, tail
+from shoestring.program.result_reader import parse, read_answer, tail
 
 NUMBERS = [("0.5", 0.5), ("-1e-3", -1e-3), ("+.5", 0.5), ("3.", 3.0), ("-inf", -math.inf), ("7", 7.0)]
 OTHERS = ["done", "loss: 0.5", "1_000", "0x10", "true", "null", "[1]", '"0.5"', "{", "{}", '{"loss": 1}', "[" * 99999]

@@ -16,9 +16,9 @@ import pytest
 
 import shoestring as st
 from shoestring.budget import Allowance
-from shoestring.evaluate import Failure, LiveTrial
+from shoestring.execution.evaluate import Failure, LiveTrial
 from shoestring.program import Cancelled, ProgramObjective, Template
-from shoestring.program.logs import Logs, folder_for
+from shoestring.program.result_reader import Logs, folder_for
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals and process groups differ")
 SPACE = st.Space(x=st.Float(0, 1))

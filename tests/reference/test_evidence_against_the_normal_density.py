@@ -3,8 +3,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import multivariate_normal
 
-from shoestring.surrogate.evidence import TAU2, Evidence
 from shoestring.surrogate.hyperparameters import Layout
+from shoestring.surrogate.marginal_likelihood import TAU2, Evidence
 from shoestring.surrogate.posterior import Posterior
 
 

@@ -3,8 +3,8 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from shoestring.surrogate.evidence import TAU2, Evidence
 from shoestring.surrogate.hyperparameters import Layout
+from shoestring.surrogate.marginal_likelihood import TAU2, Evidence
 from shoestring.surrogate.posterior import Posterior
 
 SETTINGS = [(seed, profile) for seed in range(4) for profile in ("matern52", "se")]

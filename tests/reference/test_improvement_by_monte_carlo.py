@@ -2,11 +2,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.improvement import (
-    log_expected_improvement,
-    log_probability_of_improvement,
-    negative_lower_bound,
-)
+from shoestring.acquisition.improvement import log_expected_improvement, log_probability_of_improvement, negative_lower_bound
 from tests.problems import belief_of, bowl, plane, told_study
 
 CASES = [(0.0, 1.0), (1.0, 1.0), (-1.0, 0.5), (2.0, 1.0), (30.0, 20.0), (1e-4, 1e-4), (-500.0, 400.0)]

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.knowledge import LookAhead, minima
-from shoestring.acquisition.maximize import Seeker
-from shoestring.acquisition.scenarios import Scenarios, averaged_surface
+from shoestring.acquisition.knowledge_gradient import LookAhead, Scenarios, averaged_surface, minima
+from shoestring.acquisition.optimize.optimizer import Seeker
 from shoestring.errors import MethodError
 from tests.differences import gradients_of
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study

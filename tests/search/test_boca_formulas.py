@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.candidates import known
-from shoestring.encoding import Encoding
-from shoestring.observations import observe
+from shoestring.acquisition.optimize.candidates import known
+from shoestring.data.dataset import observe
+from shoestring.data.trial import State
 from shoestring.search.boca import ENOUGH, FACTOR, HIGHEST, LOWEST, WINDOW, Options, confidence, fidelities_at, next_factor
-from shoestring.trial import State
+from shoestring.space.encoding import Encoding
 from tests.problems import belief_of
 from tests.search.boca_problem import SMALL, learning, price, told
 

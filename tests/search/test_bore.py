@@ -16,11 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import shoestring as st
-from shoestring.acquisition.plateaus import one_of_the_highest
-from shoestring.encoding import Encoding
-from shoestring.observations import observe
-from shoestring.search.bore import labels, training_set
-from shoestring.search.classifiers import chances, fitted, log_chances, odds_with_gradient
+from shoestring.acquisition.optimize.optimizer import one_of_the_highest
+from shoestring.data.dataset import observe
+from shoestring.search.bore import chances, fitted, labels, log_chances, odds_with_gradient, training_set
+from shoestring.space.encoding import Encoding
 from tests.differences import gradients_of
 from tests.problems import bowl, hartmann3, mixed_space, mixed_value, plane, told_study
 from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike

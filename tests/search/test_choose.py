@@ -1,8 +1,8 @@
 import pytest
 
 import shoestring as st
+from shoestring.search.auto import choose_method
 from shoestring.search.bayes import Bayes
-from shoestring.search.choose import choose_method
 
 METHODS = [
     "auto", st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Random(), st.Sobol(), st.TPE(), st.BORE(), st.Hyperband(), st.BOCA(),

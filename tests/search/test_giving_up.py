@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.observations import observe
-from shoestring.search import giving_up
-from shoestring.search.giving_up import ENOUGH, prospect
+from shoestring.data.dataset import observe
+from shoestring.search import pruning as giving_up
+from shoestring.search.pruning import ENOUGH, prospect
 from tests.problems import branin
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 48, log=True))
@@ -184,7 +184,7 @@ def test_a_model_is_asked_when_the_fidelity_has_doubled(monkeypatch):
     def counted(situation, trial, reports):
         calls.append(reports[-1]["fidelity"]["epochs"])
 
-    monkeypatch.setattr("shoestring.asking.prospect", counted)
+    monkeypatch.setattr("shoestring.state.suggester.prospect", counted)
     study = learned()
     study.enqueue({"x": 0.95})
     study.minimize(eager([]), 14)
@@ -207,7 +207,7 @@ def test_what_the_model_takes_is_not_charged_to_the_objective(monkeypatch):
     def slow(situation, trial, reports):
         time.sleep(0.05)
 
-    monkeypatch.setattr("shoestring.asking.prospect", slow)
+    monkeypatch.setattr("shoestring.state.suggester.prospect", slow)
 
     def objective(config, trial):
         for epochs in (1, 2, 4):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.search.rungs import amounts, make_brackets
+from shoestring.search.hyperband import amounts, make_brackets
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 8))
 events = draws.lists(

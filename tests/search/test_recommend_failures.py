@@ -3,7 +3,7 @@
 import math
 
 import shoestring as st
-from shoestring.search.look import believe
+from shoestring.search.base import believe
 
 SPACE = st.Space(w=st.Float(0, 100), epochs=st.Fidelity(1, 50))
 

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 import shoestring as st
-from shoestring.acquisition.knowledge import minima
-from shoestring.search.look import believe, seeker_for
+from shoestring.acquisition.knowledge_gradient import minima
+from shoestring.search.base import believe, seeker_for
 from shoestring.search.recommend import lowest_mean, negative_mean
 
 

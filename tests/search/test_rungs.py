@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.search.rungs import amounts, make_brackets
+from shoestring.search.hyperband import amounts, make_brackets
 
 
 def table(fidelity, eta=3, smallest=None, most=None):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search.start import sobol_point
+from shoestring.search.initial_design import sobol_point
 from tests.problems import mixed_space, plane
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search import slice as slices
-from shoestring.search.look import believe
-from shoestring.search.slice import look_along
+from shoestring.report.plot import lookahead_data as slices
+from shoestring.report.plot.lookahead_data import look_along
+from shoestring.search.base import believe
 from tests.problems import bowl, mixed_space, mixed_value, plane, told_study
 
 LINE = st.Space(x=st.Float(0, 3))

@@ -5,7 +5,7 @@ import math
 import pytest
 
 import shoestring as st
-from shoestring.search.slice import look_along
+from shoestring.report.plot.lookahead_data import look_along
 from tests.problems import mixed_space, mixed_value, told_study
 
 

@@ -131,7 +131,7 @@ def read_slowly(address: str, seconds: float) -> int:
     storage = open_storage(address)
     study = storage.find("study").id
     with storage._database.engine.connect() as connection, connection.begin():
-        from shoestring.storage import statements
+        from shoestring.storage import rows as statements
 
         rows = connection.execute(statements.TRIALS, {"study_": study})
         first = rows.fetchmany(1)

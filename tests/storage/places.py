@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shoestring.data.trial import State, Trial
 from shoestring.storage import Lease, MemoryStorage, Storage, open_storage
-from shoestring.trial import State, Trial
 from tests.storage.server import Server
 
 FAKE_CLOCK = "(SELECT seconds FROM fake_clock)"

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
+from shoestring.data.trial import State, Trial
 from shoestring.errors import Behind, OverBudget, StorageError, TrialError
 from shoestring.storage import Limits, Storage, open_storage
-from shoestring.trial import State, Trial
 from tests.storage.places import done, failed, given_up, lease, running
 
 

@@ -7,10 +7,11 @@ import threading
 import pytest
 from sqlalchemy import event
 
+from shoestring.data.trial import State
 from shoestring.errors import Away, StorageError
-from shoestring.storage import engine, open_storage
+from shoestring.storage import open_storage
+from shoestring.storage import transactions as engine
 from shoestring.storage.patience import patience
-from shoestring.trial import State
 from tests.storage.crowd import context
 from tests.storage.places import done, given_up, lease, running
 

@@ -7,8 +7,9 @@ import time
 
 import pytest
 
-from shoestring.storage import Lease, open_storage, statements
-from shoestring.trial import State
+from shoestring.data.trial import State
+from shoestring.storage import Lease, open_storage
+from shoestring.storage import rows as statements
 from tests.storage.crowd import context, crowd
 from tests.storage.places import done, lease, running
 

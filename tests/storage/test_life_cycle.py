@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from shoestring.data.trial import State, Trial
 from shoestring.errors import Behind, OverBudget
 from shoestring.storage import Lease, Limits, Stored
-from shoestring.trial import State, Trial
 from tests.storage.places import Place
 
 costs = st.integers(1, 40).map(lambda quarters: quarters / 4)  # sums of these are exact

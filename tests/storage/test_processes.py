@@ -7,8 +7,8 @@ import time
 
 import pytest
 
+from shoestring.data.trial import State
 from shoestring.storage import Limits, open_storage
-from shoestring.trial import State
 from tests.storage.crowd import begin, context, crowd, empty_queue, read_slowly, tell, tell_for_ever, work_on
 from tests.storage.places import done, lease, running
 

@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import event
 
+from shoestring.data.trial import State
 from shoestring.storage import Limits
-from shoestring.trial import State
 from tests.storage.places import done, lease, running
 
 
@@ -15,7 +15,10 @@ def fill(database, trials):
         for number in range(trials):
             storage.write(study, done(number, float((number * 7919) % trials)))
         return storage, study
-    from shoestring.storage import book, schema, text, totals
+    from shoestring.storage import codec as text
+    from shoestring.storage import rows as book
+    from shoestring.storage import schema
+    from shoestring.storage import trial_lifecycle as totals
 
     def rows():
         for number in range(trials):

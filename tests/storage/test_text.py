@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shoestring.data.trial import State, Trial
 from shoestring.errors import StorageError
 from shoestring.storage import MemoryStorage
-from shoestring.storage.text import many_at_once, read_trial, sealed, trial_text
-from shoestring.trial import State, Trial
+from shoestring.storage.codec import many_at_once, read_trial, sealed, trial_text
 from tests.storage.places import done, lease, running
 
 ODD = ["", "é", "😀", "\0", "a\0b", "\ud800", "\udfff x", "'; DROP TABLE trials; --", "\\u0000", "</script>", "x" * 1_000_000]

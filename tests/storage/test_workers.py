@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from shoestring.storage.workers import PROC, own_name, surely_dead
+from shoestring.storage.heartbeat import PROC, own_name, surely_dead
 
 ASK = "from shoestring.storage.workers import own_name; print(own_name())"
 

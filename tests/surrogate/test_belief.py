@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.observations import observe
+from shoestring.data.dataset import observe
 from shoestring.surrogate.belief import form_belief
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.evidence import Evidence
 from shoestring.surrogate.hyperparameters import Layout
 from shoestring.surrogate.kernels import PROFILES
+from shoestring.surrogate.marginal_likelihood import Evidence
 from tests.differences import gradient_of
 
 GROUPS = {"separate": np.arange(4), "shared": np.array([0, 1, 1, 1]), "single": np.array([0])}

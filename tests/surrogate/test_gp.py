@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.outputs import Output
-from shoestring.surrogate.evidence import Evidence
 from shoestring.surrogate.hyperparameters import Layout
+from shoestring.surrogate.marginal_likelihood import Evidence
+from shoestring.surrogate.output_transform import Output
 
 RNG = np.random.default_rng(0)
 NASTY = {

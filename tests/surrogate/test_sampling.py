@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search.look import believe
-from shoestring.surrogate.evidence import Evidence
+from shoestring.search.base import believe
 from shoestring.surrogate.gp import SAMPLE
 from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.sampling import IMPOSSIBLE, draw_sets, laplace_root, sampled_fits, walkers
+from shoestring.surrogate.marginal_likelihood import Evidence
+from shoestring.surrogate.mcmc import IMPOSSIBLE, draw_sets, laplace_root, sampled_fits, walkers
 from tests.differences import gradient_of
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
 

@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as draws
 from scipy.stats import multivariate_normal
 
-from shoestring.surrogate.basis import Basis, Values, covariance
-from shoestring.surrogate.evidence import TAU2, Evidence
+from shoestring.surrogate.covariance import Basis, Values, covariance
 from shoestring.surrogate.gp import GP, posterior_under
-from shoestring.surrogate.gradients import Gradients, slope_noise
+from shoestring.surrogate.gradient_data import Gradients, slope_noise
 from shoestring.surrogate.hyperparameters import Layout
 from shoestring.surrogate.kernels import PROFILES, Kernel
-from shoestring.surrogate.sloped_evidence import SlopedEvidence
+from shoestring.surrogate.marginal_likelihood import TAU2, Evidence, SlopedEvidence
 from tests.differences import gradient_of
 
 GROUPS = {1: [np.array([0])], 2: [np.arange(2), np.array([0, 0])], 4: [np.arange(4), np.array([0, 1, 1, 1])]}

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.basis import Basis, Slopes, Values, covariance
-from shoestring.surrogate.cross import Cross
+from shoestring.surrogate.covariance import Basis, Slopes, Values, covariance
 from shoestring.surrogate.kernels import PROFILES, Kernel, Warp, bends
-from shoestring.surrogate.posterior import Posterior
+from shoestring.surrogate.posterior import Cross, Posterior
 from tests.differences import gradients_of
 
 BENT = Warp(np.array([0.6, 1.5, 1.0]), np.array([1.4, 0.7, 1.0]))

@@ -6,12 +6,12 @@ import time
 import numpy as np
 import pytest
 
-from shoestring.encoding import Encoding
 from shoestring.errors import MethodError
+from shoestring.space.encoding import Encoding
 from shoestring.surrogate.gp import GP, SAMPLE, sample_by_rank
 from shoestring.surrogate.hyperparameters import Layout
 from shoestring.surrogate.sparse import FITC, INDUCING, VFE, climb_with_inducing, inducing_points, movable
-from shoestring.surrogate.sparse_evidence import SparseEvidence
+from shoestring.surrogate.sparse_likelihood import SparseEvidence
 from tests.problems import mixed_space
 from tests.surrogate.test_gp import NASTY
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as draws
 from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
-from shoestring.surrogate.evidence import Evidence
 from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.sparse_evidence import SparseEvidence
+from shoestring.surrogate.marginal_likelihood import Evidence
+from shoestring.surrogate.sparse_likelihood import SparseEvidence
 from tests.differences import gradient_of
 
 each_way = pytest.mark.parametrize("how", ["vfe", "fitc"])

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from numpy.linalg import inv
 
-from shoestring.surrogate.cross import Cross
 from shoestring.surrogate.hyperparameters import Layout
 from shoestring.surrogate.kernels import Kernel, Warp
-from shoestring.surrogate.posterior import Posterior
-from shoestring.surrogate.sparse_evidence import SparseEvidence, sparse_posterior
+from shoestring.surrogate.posterior import Cross, Posterior
+from shoestring.surrogate.sparse_likelihood import SparseEvidence, sparse_posterior
 from tests.differences import gradients_of
 
 BENT = Warp(np.array([0.6, 1.5, 1.0]), np.array([1.4, 0.7, 1.0]))

@@ -8,15 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.encoding import Encoding
 from shoestring.errors import MethodError
-from shoestring.surrogate.clusters import _k_means, k_means
+from shoestring.space.encoding import Encoding
 from shoestring.surrogate.subset import (
     DRAWS,
     KMeansSubset,
     Pool,
     RandomSubset,
     SeedSubset,
+    _k_means,
+    k_means,
     last_refresh,
     latin_hypercube,
     refreshed,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.clusters import BLOCK, _k_means, k_means, nearest_centre, spread
+from shoestring.surrogate.subset import BLOCK, _k_means, k_means, nearest_centre, spread
 
 
 def cost(A, labels):

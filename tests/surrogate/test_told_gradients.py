@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.encoding import Encoding
-from shoestring.observations import observe
-from shoestring.outputs import KINDS, Output
+from shoestring.data.dataset import observe
+from shoestring.space.encoding import Encoding
 from shoestring.surrogate.belief import form_belief
-from shoestring.surrogate.gradients import Gradients
+from shoestring.surrogate.gradient_data import Gradients
+from shoestring.surrogate.output_transform import KINDS, Output
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane
 from tests.sloped import SCALES, mixed_slopes, scales_slopes, scales_value, sloped_study
 

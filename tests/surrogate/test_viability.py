@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.viability import learn_viability
+from shoestring.surrogate.feasibility import learn_viability
 from tests.differences import gradients_of
 
 GROUPS = np.arange(2)

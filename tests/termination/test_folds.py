@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from shoestring.errors import MethodError
-from shoestring.termination.folds import standard_error
+from shoestring.termination.regret import standard_error
 
 values = some.lists(some.floats(-1e6, 1e6), min_size=2, max_size=12)
 

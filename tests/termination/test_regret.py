@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.encoding import Encoding
+from shoestring.data.dataset import observe
 from shoestring.errors import MethodError
-from shoestring.observations import observe
+from shoestring.space.encoding import Encoding
 from shoestring.surrogate.belief import form_belief
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
-from shoestring.termination.lookout import Lookout
+from shoestring.termination.base import Lookout
 from shoestring.termination.regret import best_part, beta_at, extremes, regret_bound
 from tests.problems import bowl, branin, mixed_space, mixed_value, plane, told_study
 

@@ -5,12 +5,10 @@ import pytest
 
 import shoestring as st
 from shoestring.acquisition.improvement import LogEI
+from shoestring.cost.base import expected_log_cost
 from shoestring.errors import MethodError
-from shoestring.surrogate.cost.base import expected_log_cost
-from shoestring.termination.lookout import Lookout
-from shoestring.termination.patience import since_best
-from shoestring.termination.rule import StopRule
-from shoestring.termination.verdict import Verdict
+from shoestring.termination.base import Lookout, StopRule, Verdict
+from shoestring.termination.no_improvement import since_best
 from tests.problems import bowl, mixed_space, mixed_value, plane, told_study
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 import shoestring as st
-from shoestring.termination.spending import check_budget
+from shoestring.termination.base import check_budget
 from tests.problems import bowl, plane, told_study
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 import shoestring as st
-from shoestring.termination.lookout import Lookout
+from shoestring.termination.base import Lookout
 from shoestring.termination.regret import regret_bound
 from tests.problems import branin, mixed_space, mixed_value, plane, told_study
 

@@ -18,15 +18,15 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..cost.base import expected_log_cost, expected_log_cost_with_gradient
 from ..errors import MethodError
 from ..numerics import Array
-from ..parameters import plain
+from ..space.parameters import plain
 from ..surrogate.belief import Belief
-from ..surrogate.cost.base import expected_log_cost, expected_log_cost_with_gradient
-from .averaging import surface_of
-from .constrained import maximize_where
-from .improvement import LogEI, Surface
-from .maximize import Chosen, Peak, Seeker
+from .base import surface_of
+from .improvement import LogEI
+from .optimize.constrained import maximize_where
+from .optimize.optimizer import Chosen, Peak, Seeker, Surface
 
 NO_BUDGET = 'EICool needs to know the budget: Study(..., budget="10m"), or minimize(f, budget="10m")'
 

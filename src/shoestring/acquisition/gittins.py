@@ -22,14 +22,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..cost.base import expected_log_cost, expected_log_cost_with_gradient
 from ..errors import MethodError
 from ..numerics import Array, log_h, log_Phi
-from ..parameters import plain
+from ..space.parameters import plain
 from ..surrogate.belief import Belief
-from ..surrogate.cost.base import expected_log_cost, expected_log_cost_with_gradient
-from .averaging import surface_of
-from .improvement import Surface
-from .maximize import Chosen, Seeker
+from .base import surface_of
+from .optimize.optimizer import Chosen, Seeker, Surface
 
 FIRST_PRICE = 0.1  # without a price: of a typical evaluation, in standard deviations of the values seen
 HALVED = 0.5

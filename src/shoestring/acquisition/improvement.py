@@ -13,25 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from ..errors import MethodError
 from ..numerics import Array, log_h, log_Phi
 from ..surrogate.belief import Belief
+from .optimize.optimizer import Surface
 
-Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (points m x D, gradient wanted) -> m, m x D
 Score = Callable[[Array, Array], tuple[Array, Array, Array]]  # (mean, deviation) -> value, d/d mean, d/d deviation
-
-
-class Acquisition(Protocol):
-    """A specification; ``on`` gives its surface for one belief, higher is better.
-
-    A class whose surface is no logarithm says ``in_logs = False``: see ``averaging``, through which a search asks for surfaces.
-    """
-
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface: ...
 
 
 def log_expected_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:

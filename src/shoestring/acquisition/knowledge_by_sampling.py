@@ -19,12 +19,12 @@ import math
 
 import numpy as np
 
-from ..encoding import Encoding
 from ..numerics import Array
+from ..space.encoding import Encoding
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import Posterior
-from .ascent import ascend
-from .candidates import quasi_random
+from .optimize.batched_bfgs import ascend
+from .optimize.candidates import quasi_random
 
 SPREAD = 256  # quasi-random points; those at which the mean is lowest are starts
 STARTS = 12  # of a descent

@@ -14,14 +14,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..cost.base import expected_log_cost
 from ..surrogate.belief import Belief
-from ..surrogate.cost.base import expected_log_cost
-from .averaging import surface_of
-from .constrained import maximize_where
+from .base import surface_of
 from .cost_aware import negative_log_cost
 from .gittins import Gittins
-from .improvement import LogEI, Surface
-from .maximize import Chosen, Seeker
+from .improvement import LogEI
+from .optimize.constrained import maximize_where
+from .optimize.optimizer import Chosen, Seeker, Surface
 
 FEWEST = 20  # trials that the rest of a budget is to last for, however many there were
 

@@ -1,4 +1,7 @@
-"""``doctor``: whether this machine has what Shoestring needs, and how to mend what it has not."""
+"""What a command needs beyond the core install.
+
+``doctor``: whether this machine has what Shoestring needs, and how to mend what it has not.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,27 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from .. import __version__
+from .console import Trouble, answer, command, file_of, hidden, opened
 from .options import json_option, storage_option
-from .speech import answer, command
-from .where import file_of, hidden, opened
+
+INSTALL = 'pip install "shoestring[sklearn,plots]"'
+
+
+def installed(module: str) -> bool:
+    return find_spec(module) is not None
+
+
+def require(module: str, package: str, purpose: str) -> None:
+    """End the command, with the way to mend it, if a module is missing."""
+    if not installed(module):
+        raise Trouble(f"{purpose} needs {package}, which is not installed; install it with\n  {INSTALL}", INSTALL)
+
 
 NEEDED = ("numpy", "scipy", "SQLAlchemy", "click", "rich", "threadpoolctl", "emcee")
 EXTRAS = {

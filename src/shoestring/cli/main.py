@@ -19,20 +19,14 @@ from typing import Any
 import click
 
 from .. import ShoestringError, __version__
-from .asking import ask, enqueue, tell
-from .changing import rm, stop
-from .completion import completion
-from .db import db
+from .ask_tell import ask, enqueue, tell
+from .console import WANTED, Trouble, WrongUsage, command, hidden, note, wants_json
 from .demo import demo
 from .doctor import doctor
-from .exporting import export
-from .importing import import_
-from .looking import best, list_studies, show
-from .replay import replay
-from .resume import resume
+from .manage import completion, db, export, import_, replay, rm, stop
 from .run import run
-from .speech import WANTED, Trouble, WrongUsage, command, note, wants_json
-from .where import hidden
+from .run_study import resume
+from .show import best, list_studies, show
 
 EPILOG = """\b
 Examples:

@@ -16,10 +16,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..choice import Choice
 from ..errors import SpaceError
-from ..parameters import Fidelity, Float, Int
-from ..space import Parameter
+from ..space.parameters import Choice, Fidelity, Float, Int
+from ..space.space import Parameter
 
 KINDS = ("int", "float", "log")
 FIELDS = ("low", "high", "log", "step", "int", "target", "options", "when")

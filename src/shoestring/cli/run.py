@@ -1,15 +1,44 @@
-"""``shoestring run``: tune any program."""
+"""Progress for a pipe or a log file: a few plain lines in place of one that is redrawn.
+
+``shoestring run``: tune any program.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from .. import Budget, Study, Trial
 from ..errors import ShoestringError
-from ..space import Parameter
+from ..report.progress import line
+from ..space.space import Parameter
 from .options import json_option, storage_option
+
+
+class SparingLines:
+    """A callback of ``Study.minimize`` that says how far it is each time another quarter of the budget is spent."""
+
+    def __init__(self, budget: Budget, say: Callable[[str], object], parts: int = 4) -> None:
+        self.budget, self.say, self.parts, self.said = budget, say, parts, 0
+
+    def __call__(self, study: Study, trial: Trial) -> None:
+        reached = int(self.parts * self.share(study))
+        if self.said < reached < self.parts:  # the end needs no line: the summary follows
+            self.say(line(study, self.budget))
+        self.said = max(self.said, reached)
+
+    def share(self, study: Study) -> float:
+        """How much of the budget is spent, by the limit that is nearest."""
+        used = (
+            (study.log.counted, self.budget.trials),
+            (study.seconds, self.budget.seconds),
+            (study.log.spent, self.budget.cost),
+        )
+        return max(amount / limit for amount, limit in used if limit is not None)
+
 
 HINT = "write the program after --: shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}"
 
@@ -87,7 +116,7 @@ def run(ctx: click.Context, /, file: tuple[str, ...], quiet: bool, **given: Any)
       It also has SHOESTRING_CONFIG, SHOESTRING_TRIAL, SHOESTRING_STUDY, SHOESTRING_RESULT (a file for
       the result, if its output is not to be touched) and SHOESTRING_CHECKPOINT_DIR.
     """
-    from .running import carry_out
+    from .run_study import carry_out
 
     plan, make = read_plan(ctx, file, given)
     ctx.exit(carry_out(plan, make, quiet))
@@ -95,7 +124,7 @@ def run(ctx: click.Context, /, file: tuple[str, ...], quiet: bool, **given: Any)
 
 def read_plan(ctx: click.Context, file: tuple[str, ...], given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The plan, and what the study is made with: the command line over the file over the defaults."""
-    from .plan import make_plan, make_study_options
+    from .run_plan import make_plan, make_study_options
     from .tune_file import read_file
 
     program = ctx.meta.get("shoestring.program")

@@ -27,7 +27,7 @@ from typing import Any
 import click
 
 from ..errors import ShoestringError
-from ..space import Parameter
+from ..space.space import Parameter
 from .params import read_table
 
 TABLES = ("study", "params", "fidelities")

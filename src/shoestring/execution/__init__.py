@@ -11,3 +11,7 @@
     hire        from ``workers=``, ``executor=``, ``timeout=`` and ``threads=`` to one of these
     retrying    failures that are tried again;  signals  Ctrl-C and SIGTERM
 """
+
+
+
+

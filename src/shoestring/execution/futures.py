@@ -18,14 +18,13 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
 from typing import Any, Self
 
+from ..data.trial import Trial
 from ..errors import ExecutionError
-from ..evaluate import LiveTrial, Objective, evaluate, takes_trial
-from ..space import Space
-from ..trial import Trial
-from .basket import Basket
-from .crew import Finished
+from ..space.space import Space
+from .evaluate import LiveTrial, Objective, evaluate, takes_trial
+from .executor import Basket, Finished
+from .serialization import evaluation_of, lost, packed, slim
 from .task import Task, perform, reply_of
-from .travel import evaluation_of, lost, packed, slim
 
 IN_A_ROW = 3  # errors of the executor itself, with nothing that worked between them, that are no accident
 

@@ -15,17 +15,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ..budget import Budget, read_budget
-from ..evaluate import Evaluation, LiveTrial, Objective, evaluate
-from ..loop import Callback, run
-from ..outcome import is_cost, read_cost
-from ..result import Result
-from ..trial import Trial
-from .crew import Finished
-from .hire import whole
+from ..data.outcome import is_cost, read_cost
+from ..data.trial import Trial
+from ..report.result import Result
+from .evaluate import Evaluation, LiveTrial, Objective, evaluate
+from .executor import Finished
+from .factory import whole
+from .runner import Callback, run
 
 if TYPE_CHECKING:
     from ..study import Study
-
 
 @dataclass(frozen=True)
 class Span:

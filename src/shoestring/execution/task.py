@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from ..budget import Allowance
+from ..data.trial import Trial
 from ..errors import ExecutionError
-from ..evaluate import LiveTrial, Objective
-from ..space import Space
-from ..trial import Trial
-from .processes import Processes
-from .travel import Reply, attempt, raised
+from ..space.space import Space
+from .evaluate import LiveTrial, Objective
+from .process_pool import Processes
+from .serialization import Reply, attempt, raised
 
 LOOK = 0.5  # seconds between looks at whether a trial is still wanted
 _loaded: dict[str, Objective] = {}  # the objective that was used last, by the hash of its pickle

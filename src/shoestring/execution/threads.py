@@ -13,10 +13,9 @@ from threading import Thread
 from typing import Self
 
 from ..budget import Allowance
-from ..evaluate import LiveTrial, Objective, evaluate
-from ..trial import Trial
-from .basket import Basket
-from .crew import Finished
+from ..data.trial import Trial
+from .evaluate import LiveTrial, Objective, evaluate
+from .executor import Basket, Finished
 
 
 class Threads:

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from ..choice import Choice
 from ..errors import SpaceError
 from ..numerics import Array
-from ..parameters import Fidelity, Float, Int, plain
-from ..space import Config, Parameter, Space
+from ..space.parameters import Choice, Fidelity, Float, Int, plain
+from ..space.space import Config, Parameter, Space
 
 Reader = Callable[[Any], Any]
 TAIL = 1e-3  # left out at either end of a distribution that is mapped by its quantiles, where it may be infinite

@@ -17,10 +17,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..choice import Choice
 from ..errors import ConfigError, SpaceError, StudyError
-from ..parameters import Float, Int
-from ..space import Parameter, Space
+from ..space.parameters import Choice, Float, Int
+from ..space.space import Parameter, Space
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

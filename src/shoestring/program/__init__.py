@@ -10,7 +10,6 @@
 
 from __future__ import annotations
 
-from .objective import Cancelled, ProgramObjective
-from .template import Template
+from .command import Cancelled, ProgramObjective, Template
 
 __all__ = ["Template", "ProgramObjective", "Cancelled"]

@@ -1,22 +1,28 @@
 """``method="auto"``: expected improvement, weighed against cost as soon as costs are seen to differ; with fidelities, the
 knowledge gradient per cost.
+
+From what the user wrote as ``method=`` to a search method.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ..acquisition.cost_aware import EIAlpha
-from ..acquisition.fidelity_knowledge import CFKG
 from ..acquisition.improvement import LogEI
+from ..acquisition.kg_fidelity import CFKG
+from ..acquisition.kg_gradient import CFDKG
 from ..acquisition.paced import Paced
-from ..acquisition.sloped_knowledge import CFDKG
+from ..cost.auto import AutoCost
+from ..cost.base import CostModel
+from ..data.trial import Suggestion
+from ..errors import MethodError
 from ..surrogate.belief import MANY, spread_rows
-from ..trial import Suggestion
+from .base import Method, Situation
 from .bayes import Bayes
-from .method import Situation
 
 ALPHA = 1.5  # the thriftiest of {.5, 1, 1.5} that loses well under half a per cent of accuracy on the HPOBench tables
 EXPLAINED = 0.5  # share of the variance of log cost that must be foretold (leave-one-out)
@@ -58,3 +64,27 @@ def costs_matter(situation: Situation) -> bool:
         return True
     wrong = float(np.sum((mean - gamma) ** 2))
     return wrong <= (1.0 - EXPLAINED) * float(np.sum((gamma - gamma.mean()) ** 2))
+
+
+def choose_method(method: Any) -> Method:
+    """``"auto"``, a search method, or an acquisition."""
+    if isinstance(method, str):
+        if method == "auto":
+            return Auto()
+        raise MethodError(f'method={method!r} is not known; give "auto" or an object such as st.EI() or st.Random()')
+    if isinstance(method, type):
+        raise MethodError(f"method={method.__name__} is a class; write {method.__name__}()")
+    if hasattr(method, "suggest"):
+        return method  # type: ignore[no-any-return]
+    if hasattr(method, "on"):
+        return Bayes(method)
+    raise MethodError(f'method={method!r} is neither a search method nor an acquisition; give "auto", st.EI(), st.Random(), ...')
+
+
+def choose_cost_model(model: Any) -> CostModel:
+    """``"auto"`` or a cost model."""
+    if isinstance(model, str) and model == "auto":
+        return AutoCost()
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        raise MethodError(f'cost_model={model!r} is not a cost model; give "auto", st.LinearCost(), st.KnownCost(f), ...')
+    return model  # type: ignore[no-any-return]

@@ -12,16 +12,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..acquisition.averaging import surface_of
+from ..acquisition.base import surface_of
+from ..data.dataset import Observations
+from ..data.trial import Suggestion, Trial
 from ..errors import NothingFits, SpaceExhausted
 from ..numerics import Array
-from ..observations import Observations
-from ..trial import Suggestion, Trial
 from .auto import Auto
+from .base import Method, Situation, believe, seeker_for
 from .bayes import Bayes
-from .fitting import keep_to_budget
-from .look import believe, seeker_for
-from .method import Method, Situation
+from .budget_filter import keep_to_budget
 
 ROUNDS = 1
 GAIN = 0.01  # of log value: less is not worth a move

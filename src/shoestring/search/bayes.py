@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ..acquisition.averaging import surface_of
-from ..acquisition.constrained import maximize_where
+from .._format import amount
+from ..acquisition.base import Acquisition, surface_of
 from ..acquisition.cost_aware import NO_BUDGET, negative_log_cost
-from ..acquisition.improvement import Acquisition, Surface
-from ..acquisition.maximize import Chosen, Seeker
+from ..acquisition.optimize.constrained import maximize_where
+from ..acquisition.optimize.optimizer import Chosen, Seeker, Surface
+from ..cost.base import expected_log_cost
+from ..data.trial import Suggestion
 from ..errors import MethodError, NothingFits
 from ..numerics import Array
 from ..surrogate.belief import Belief
-from ..surrogate.cost.base import expected_log_cost
-from ..trial import Suggestion
-from ..wording import amount
-from .front import short_front
-from .look import believe, seeker_for
-from .method import Situation
-from .start import start
+from .base import Situation, believe, seeker_for
+from .initial_design import start
+from .pareto import short_front
 
 
 @dataclass(frozen=True)

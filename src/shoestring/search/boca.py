@@ -30,22 +30,22 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from ..acquisition.averaging import surface_of
-from ..acquisition.candidates import known, quasi_random
-from ..acquisition.fidelity_knowledge import per_share
-from ..acquisition.improvement import LCB, Surface
+from .._format import config_text
+from ..acquisition.base import surface_of
+from ..acquisition.improvement import LCB
+from ..acquisition.kg_fidelity import per_share
+from ..acquisition.optimize.candidates import known, quasi_random
+from ..acquisition.optimize.optimizer import Surface
+from ..cost.base import expected_log_cost
+from ..data.history import History
+from ..data.trial import State, Suggestion
 from ..errors import MethodError
-from ..history import History
 from ..numerics import Array, single_threaded
-from ..space import Space
+from ..space.space import Space
 from ..surrogate.belief import Belief
-from ..surrogate.cost.base import expected_log_cost
-from ..trial import State, Suggestion
-from ..wording import config_text
+from .base import Situation, believe, seeker_for
 from .bayes import carried, expectations, within_budget
-from .look import believe, seeker_for
-from .method import Situation
-from .start import start
+from .initial_design import start
 
 GRID = 512  # fidelities that are looked at
 COARSE = 6  # with fewer values than this on each axis of a grid, quasi-random fidelities are finer

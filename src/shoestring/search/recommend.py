@@ -11,16 +11,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..acquisition.averaging import average
-from ..acquisition.candidates import known
-from ..acquisition.improvement import Surface
-from ..acquisition.maximize import Seeker, climb
+from ..acquisition.base import average
+from ..acquisition.optimize.candidates import known
+from ..acquisition.optimize.optimizer import Seeker, Surface, climb
+from ..data.trial import State
+from ..data.visited import SAME
 from ..numerics import Array
 from ..surrogate.belief import Belief
-from ..taken import SAME
-from ..trial import State
-from .look import believe, seeker_for
-from .method import Situation
+from .base import Situation, believe, seeker_for
 
 PRECISE = 1e-12  # of the model's deviation: a recommendation is as good as its model, not as good as the search for it
 CONFIRMS = "confirms what is recommended"  # why a trial was asked

@@ -33,15 +33,14 @@ from typing import Any
 
 import numpy as np
 
-from ..acquisition.candidates import known, unseen
-from ..choice import Choice
+from ..acquisition.optimize.candidates import known, unseen
+from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..numerics import Array
-from ..parameters import plain
-from ..space import Parameter, Space
-from ..trial import Suggestion
-from .method import Situation
-from .start import start
+from ..space.parameters import Choice, plain
+from ..space.space import Parameter, Space
+from .base import Situation
+from .initial_design import start
 
 TRIES = 4  # answers of the sampler that may be known already before a random new point is taken
 _quiet = threading.RLock()

@@ -2,7 +2,7 @@
 
 from .base import Changes, Lease, Limits, Settings, Storage, Stored, StudyRecord, Waiting
 from .memory import MemoryStorage
-from .opening import open_storage
+from .url import open_storage
 
 __all__ = [
     "open_storage",

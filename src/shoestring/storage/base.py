@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from types import EllipsisType
 from typing import Any, Protocol, runtime_checkable
 
-from ..trial import Trial
+from ..data.trial import Trial
 
 Settings = Mapping[str, Any]  # JSON-ready
 Clocks = tuple[int, int | None, int | None]  # of a trial: opened, abandoned, closed, by the study's clock

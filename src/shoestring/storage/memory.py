@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Any
 
-from ..trial import State, Trial
-from . import life
+from ..data.trial import State, Trial
+from . import trial_lifecycle as life
 from .base import Changes, Lease, Limits, Settings, Stored, StudyRecord, Waiting
-from .revising import Standing, revision
-from .text import entry_text, many_at_once, plain_name, read_trials, sealed, to_text, trial_text
-from .totals import Totals, amount, guess, share
-from .turns import ThreadTurns
+from .codec import entry_text, many_at_once, plain_name, read_trials, sealed, to_text, trial_text
+from .locks import ThreadTurns
+from .trial_lifecycle import Standing, Totals, amount, guess, revision, share
 
 
 @dataclass(slots=True)

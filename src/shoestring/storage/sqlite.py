@@ -20,8 +20,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StorageError
+from .locks import FileTurns, file_lock
 from .patience import USUAL, dice, seconds_of_patience
-from .turns import FileTurns, file_lock
 
 PAUSE = 0.0005  # seconds between two looks at it
 WE_FLUSH = os.name == "posix"

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..encoding import Encoding
 from ..errors import MethodError
 from ..numerics import Array
+from ..space.encoding import Encoding
 from .gp import GP, sample_by_rank
 from .sparse import FITC, VFE, Model
 from .subset import KMeansSubset, Rows, Subset, last_refresh

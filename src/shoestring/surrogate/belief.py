@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..encoding import Encoding
+from ..cost.base import CostModel, CostObservations, CostPosterior, remember
+from ..cost.censored import fit_costs
+from ..data.dataset import Observations
 from ..numerics import Array, cholesky, single_threaded
-from ..observations import Observations
-from ..outputs import KINDS, Output
-from .cost.base import CostModel, CostObservations, CostPosterior, remember
-from .cost.censored import fit_costs
+from ..space.encoding import Encoding
+from .feasibility import Viability, learn_viability
 from .gp import GP, SAMPLE, Fit, cold_start_due, sample_by_rank
-from .gradients import Gradients
+from .gradient_data import Gradients
+from .mcmc import DIGITS, sampled_fits
+from .output_transform import KINDS, Output
 from .posterior import Posterior
-from .sampling import DIGITS, sampled_fits
 from .sparse import Model
 from .subset import refreshed
-from .viability import Viability, learn_viability
 
 log = logging.getLogger("shoestring")
 

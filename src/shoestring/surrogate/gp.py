@@ -17,14 +17,13 @@ from numpy.typing import NDArray
 
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
-from ..outputs import KINDS
-from .basis import Basis, Values
-from .evidence import Evidence
-from .gradients import Gradients, slope_noise
+from .covariance import Basis, Values
+from .gradient_data import Gradients, slope_noise
 from .hyperparameters import Layout
 from .kernels import PROFILES
+from .marginal_likelihood import Evidence, SlopedEvidence
+from .output_transform import KINDS
 from .posterior import Posterior
-from .sloped_evidence import SlopedEvidence
 from .subset import Subset
 
 log = logging.getLogger("shoestring")

@@ -138,4 +138,3 @@ class Kernel:
         rho *= self.variance
         slope *= self.variance
         return rho, slope
-

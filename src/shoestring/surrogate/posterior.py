@@ -7,6 +7,15 @@ Notation (see also ``kernels``, ``basis``)
 
 For an exact GP the basis is the data and R = L^-1, L the Cholesky factor of their covariance. All numbers are about the latent
 function f in the model's units; an observation adds ``noise`` to the variance.
+
+Covariances of a posterior between fixed points and moving ones, with gradient.
+
+Notation (see ``posterior``)
+    P (m x p)   the fixed points; V = R k(P), U = R'V
+    cov(f(x), f(p_i)) = k(x, p_i) - k(x)'U_i
+
+What look-ahead needs: observing at x moves the mean at p_i by cov(f(x), f(p_i)) / sqrt(var(x) + noise) for each deviation that
+the observation is off.
 """
 
 from __future__ import annotations
@@ -17,9 +26,9 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri, dtrtrs
 
 from ..numerics import Array, cholesky
-from .basis import Basis, Part, Values, covariance
-from .evidence import constant_mean
+from .covariance import Basis, Part, Values, covariance
 from .kernels import Kernel
+from .marginal_likelihood import constant_mean
 
 VARIANCE_FLOOR = 1e-12  # relative to s2: rounding may bring s2 - |R k|^2 below zero at the data
 
@@ -155,3 +164,29 @@ def _solve(L: Array, B: Array) -> Array:
     half, _ = dtrtrs(L, B, lower=1)
     whole: Array = dtrtrs(L, half, lower=1, trans=1)[0]
     return whole
+
+
+@dataclass(frozen=True)
+class Cross:
+    """A posterior and fixed points."""
+
+    posterior: Posterior
+    fixed: Basis  # f at P
+    U: Array  # n x m
+
+    @classmethod
+    def between(cls, posterior: Posterior, P: Array) -> Cross:
+        fixed = Values(posterior.kernel.scale(P))
+        V = posterior.R @ posterior.basis.to(fixed)
+        return cls(posterior, Basis(posterior.kernel, (fixed,)), posterior.R.T @ V)
+
+    def covariance(self, X: Array) -> Array:
+        """N x m."""
+        B = self.posterior.kernel.scale(X)
+        return self.fixed.to_values(B).T - self.posterior.basis.to_values(B).T @ self.U
+
+    def pull_back(self, X: Array, weights: Array) -> Array:
+        """sum_i weights_ni d cov(f(x_n), f(p_i)) / dx_n, with respect to the features (N x p)."""
+        B = self.posterior.kernel.scale(X)
+        total = self.fixed.near(B).pull_back(weights) - self.posterior.basis.near(B).pull_back(weights @ self.U.T)
+        return np.asarray(total * self.posterior.kernel.scaled_slope(X))

@@ -19,13 +19,12 @@ from numpy.typing import NDArray
 
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
-from .clusters import spread
 from .gp import GP, OUTPUTS, SAMPLE, Fit, sample_by_rank
-from .gradients import Gradients
+from .gradient_data import Gradients
 from .hyperparameters import Layout
 from .kernels import PROFILES
-from .sparse_evidence import Approximation, SparseEvidence, sparse_posterior
-from .subset import Subset
+from .sparse_likelihood import Approximation, SparseEvidence, sparse_posterior
+from .subset import Subset, spread
 
 log = logging.getLogger("shoestring")
 

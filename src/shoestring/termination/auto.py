@@ -1,20 +1,23 @@
-"""``stop="auto"``: whatever the trials allow to be said about when more would not pay."""
+"""``stop="auto"``: whatever the trials allow to be said about when more would not pay.
+
+From what the user wrote as ``stop=`` to a rule.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
-from ..history import History
-from ..space import Space
-from ..surrogate.cost.auto import AutoCost
-from ..surrogate.cost.base import CostModel
-from .folds import check_sizes
-from .regret import RegretBound, check_number
-from .rule import Joined, StopRule
-from .sure import SureBound
-from .verdict import Rule, Verdict
-from .worth import WorthIt
+from ..cost.auto import AutoCost
+from ..cost.base import CostModel
+from ..data.history import History
+from ..errors import MethodError
+from ..search.base import Method
+from ..space.space import Space
+from .base import Joined, Rule, StopRule, Verdict
+from .cost_benefit import WorthIt
+from .regret import RegretBound, SureBound, check_number, check_sizes
 
 
 @dataclass(frozen=True)
@@ -63,3 +66,19 @@ def find_bound(rule: Rule | None) -> RegretBound | None:
         return rule.bound
     inner = rule.rules if isinstance(rule, Joined) else ()
     return next((found for part in inner if (found := find_bound(part)) is not None), None)
+
+
+def choose_rule(stop: Any, method: Method, cost_model: CostModel) -> Rule | None:
+    """``"auto"`` (which takes the price of a method that has one, and the study's cost model), None, or a rule."""
+    if stop is None:
+        return None
+    if isinstance(stop, str) and stop == "auto":
+        return AutoStop(price=getattr(getattr(method, "acquisition", None), "price", None), cost_model=cost_model)
+    if isinstance(stop, type):
+        raise MethodError(f"stop={stop.__name__} is a class; write {stop.__name__}(...)")
+    if not hasattr(stop, "check"):
+        raise MethodError(
+            f'stop={stop!r} is not a rule; give "auto", None, st.RegretBound(0.01), st.Patience(30), ..., '
+            "or an object with check(history, space)"
+        )
+    return stop  # type: ignore[no-any-return]

@@ -1,4 +1,15 @@
-"""A bound on what is left to gain, against what is not worth gaining.
+"""How well a cross-validated value is known: the threshold below which regret is not worth reducing.
+
+Source: equation 8 and algorithm 1 of "Automatic termination for hyperparameter optimization"; the correction is that of
+Nadeau and Bengio (2003):
+
+    Var f(x) ~ (1/k + |D_i| / |D_-i|) s^2,    s^2 = (1/k) sum_i (y - y_i)^2,    y the mean of the k folds' values
+
+The folds share training data, so their spread alone says too little. With folds of different sizes n_i of N rows the ratio
+is the mean of n_i / (N - n_i), or of n_i over the training rows where the folds are not the parts of one whole (shuffled or
+repeated splits); without sizes they are taken as equal parts, which makes it 1 / (k - 1).
+
+A bound on what is left to gain, against what is not worth gaining.
 
 Source: "Automatic termination for hyperparameter optimization", equations 7 to 9 and algorithm 1.
 
@@ -11,33 +22,76 @@ mu and s are those of a GP on the best half of the evaluations (section 4.2); G 
 fidelity: what was tried at a lower one counts by what the model says of the target there. The second minimum is over the whole
 space: candidates, then gradient ascent and exchange moves, as for an acquisition. Values are standardised and nothing else, so
 the bound is in the user's units.
+
+The regret bound that two models agree on: the default.
+
+``RegretBound`` as published looks at the best half of the evaluations only. Those say little of how far down the rest of
+the space may go, and on the HPOBench tables (the tuning set, GP searcher, tolerance 0.01) a quarter of the runs that it stops
+are not within the tolerance; the bound lies below the true regret in two steps of five. Here the bound is the larger of two:
+
+    best half of the evaluations, beta doubled                              everything, beta as it is
+
+On the same runs all that are stopped are within the tolerance, three of four are stopped, and the bound is below the true
+regret in one step of seventy. A check costs no more as long as the first bound is above the threshold.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..acquisition.averaging import average
+from .._format import rounded
+from ..acquisition.base import average
 from ..acquisition.improvement import negative_lower_bound, surface
-from ..acquisition.maximize import Seeker
+from ..acquisition.optimize.optimizer import Seeker
+from ..data.dataset import Observations
+from ..data.history import History
+from ..data.trial import State
 from ..errors import MethodError
-from ..history import History
 from ..numerics import Array
-from ..observations import Observations
-from ..space import Space
+from ..space.space import Space
 from ..surrogate.belief import Belief, form_belief
 from ..surrogate.gp import GP
-from ..trial import State
-from ..wording import rounded
-from .folds import check_sizes, standard_error
-from .lookout import Lookout
-from .rule import StopRule
-from .verdict import Verdict
+from .base import Lookout, StopRule, Verdict
+
+
+def check_sizes(rule: str, sizes: Sequence[int] | None, train_sizes: Sequence[int] | None = None) -> None:
+    for what, given in (("fold_sizes", sizes), ("train_sizes", train_sizes)):
+        if given is None:
+            continue
+        if len(given) < 2 or not all(isinstance(size, int | np.integer) and size >= 1 for size in given):
+            raise MethodError(f"{rule}: {what} must be the numbers of rows of two folds or more, not {given!r}")
+    if train_sizes is not None and (sizes is None or len(sizes) != len(train_sizes)):
+        raise MethodError(f"{rule}: train_sizes needs fold_sizes of the same length")
+
+
+def standard_error(
+    folds: Sequence[float] | None, sizes: Sequence[int] | None = None, train_sizes: Sequence[int] | None = None
+) -> float | None:
+    """The corrected standard error of the folds' mean; None with fewer than two finite folds.
+
+    Folds that are not finite are left out, with their sizes.
+    """
+    if folds is None:
+        return None
+    values = np.asarray(folds, dtype=float)
+    finite = np.isfinite(values)
+    k = int(finite.sum())
+    if k < 2:
+        return None
+    ratio = 1.0 / (len(values) - 1)
+    if sizes is not None:
+        if len(sizes) != len(values):
+            raise MethodError(f"there are {len(sizes)} fold_sizes, but {len(values)} folds; give one size for each fold")
+        rows = np.asarray(sizes, dtype=float)
+        trained = rows.sum() - rows if train_sizes is None else np.asarray(train_sizes, dtype=float)
+        ratio = float(np.mean((rows / trained)[finite]))
+    return math.sqrt((1.0 / k + ratio) * float(np.var(values[finite])))
+
 
 MODEL = GP(output="standard")
 FEWEST = 3  # evaluations that the model is given at least
@@ -187,3 +241,19 @@ def check_number(rule: str, what: str, value: float | None, low: float, high: fl
 def check_after(rule: str, after: int) -> None:
     if isinstance(after, bool) or not isinstance(after, int) or after < 2:
         raise MethodError(f"{rule}: after must be a whole number of at least 2, not {after!r}")
+
+
+CAUTION = 2.0  # factor of beta for the best half
+
+
+@dataclass(frozen=True)
+class SureBound(RegretBound):
+    """``SureBound(tolerance=None, top=0.5, delta=0.1, after=20)``: as ``RegretBound``, with the more careful bound."""
+
+    def bound(self, history: History, space: Space, enough: float = math.inf) -> Bound:
+        lookout = Lookout.over(history, space)
+        narrow = regret_bound(lookout, self.top, self.delta, enough, caution=CAUTION)
+        if narrow.regret > enough:
+            return narrow
+        wide = regret_bound(lookout, 1.0, self.delta, enough)
+        return max(narrow, wide, key=lambda bound: bound.regret)

@@ -3,7 +3,7 @@
 import numpy as np
 
 import shoestring as st
-from shoestring.surrogate.cost.base import CostObservations
+from shoestring.cost.base import CostObservations
 
 
 def boosting_space():

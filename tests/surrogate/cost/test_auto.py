@@ -3,11 +3,10 @@ import json
 import numpy as np
 import pytest
 
-from shoestring.encoding import Encoding
-from shoestring.surrogate.cost.auto import PARTS, PATIENCE, PRIOR, AutoCost, score
-from shoestring.surrogate.cost.base import remember
-from shoestring.surrogate.cost.linear import LinearCost
-from shoestring.surrogate.cost.mixture import Mixture
+from shoestring.cost.auto import PARTS, PATIENCE, PRIOR, AutoCost, Mixture, score
+from shoestring.cost.base import remember
+from shoestring.cost.linear import LinearCost
+from shoestring.space.encoding import Encoding
 from tests.surrogate.cost.laws import boosting_space, draw, observed, points, product_law, rmse
 
 SPACE = boosting_space()

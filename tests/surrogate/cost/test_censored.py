@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as draws
 
-from shoestring.encoding import Encoding
-from shoestring.surrogate.cost.auto import AutoCost
-from shoestring.surrogate.cost.base import CostObservations
-from shoestring.surrogate.cost.censored import expected_above, fit_costs
-from shoestring.surrogate.cost.gp import LogGPCost
-from shoestring.surrogate.cost.linear import LinearCost
+from shoestring.cost.auto import AutoCost
+from shoestring.cost.base import CostObservations
+from shoestring.cost.censored import expected_above, fit_costs
+from shoestring.cost.linear import LinearCost
+from shoestring.cost.log_gp import LogGPCost
+from shoestring.space.encoding import Encoding
 from tests.surrogate.cost.laws import boosting_space, draw, points, product_law, rmse
 
 SPACE = boosting_space()

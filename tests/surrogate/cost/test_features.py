@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.encoding import Encoding
-from shoestring.surrogate.cost.features import CostFeatures
+from shoestring.cost.linear import CostFeatures
+from shoestring.space.encoding import Encoding
 from tests.differences import gradients_of
 from tests.spaces import spaces
 from tests.surrogate.cost.laws import every_kind, inner_points

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from shoestring.encoding import Encoding
+from shoestring.cost.log_gp import LogGPCost
 from shoestring.errors import MethodError
-from shoestring.surrogate.cost.gp import LogGPCost
+from shoestring.space.encoding import Encoding
 from shoestring.surrogate.posterior import Posterior
 from tests.surrogate.cost.laws import (
     boosting_space,

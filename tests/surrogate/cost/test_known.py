@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.encoding import Encoding
+from shoestring.cost.known import KnownCost
+from shoestring.cost.linear import LinearCost
 from shoestring.errors import MethodError
-from shoestring.surrogate.cost.known import KnownCost
-from shoestring.surrogate.cost.linear import LinearCost
+from shoestring.space.encoding import Encoding
 from tests.surrogate.cost.laws import every_kind, inner_points, observed, points
 
 SPACE = every_kind()

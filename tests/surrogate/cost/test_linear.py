@@ -4,12 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.encoding import Encoding
+from shoestring.cost.base import expected_log_cost, expected_log_cost_with_gradient
+from shoestring.cost.linear import LinearCost, LinearPosterior, Ridge, penalties, with_intercept
+from shoestring.cost.log_gp import LogGPCost
 from shoestring.errors import MethodError
-from shoestring.surrogate.cost.base import expected_log_cost, expected_log_cost_with_gradient
-from shoestring.surrogate.cost.gp import LogGPCost
-from shoestring.surrogate.cost.linear import LinearCost, LinearPosterior
-from shoestring.surrogate.cost.ridge import Ridge, penalties, with_intercept
+from shoestring.space.encoding import Encoding
 from tests.spaces import spaces
 from tests.surrogate.cost.laws import (
     boosting_space,

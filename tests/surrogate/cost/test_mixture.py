@@ -1,9 +1,9 @@
 import numpy as np
 
-from shoestring.encoding import Encoding
-from shoestring.surrogate.cost.gp import LogGPCost
-from shoestring.surrogate.cost.linear import LinearCost
-from shoestring.surrogate.cost.mixture import Mixture, mix
+from shoestring.cost.auto import Mixture, mix
+from shoestring.cost.linear import LinearCost
+from shoestring.cost.log_gp import LogGPCost
+from shoestring.space.encoding import Encoding
 from tests.surrogate.cost.laws import boosting_space, draw, points
 
 SPACE = boosting_space()

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from shoestring.encoding import Encoding
-from shoestring.surrogate.cost.linear import LinearCost, LinearPosterior
-from shoestring.surrogate.cost.residual import ResidualGPCost
+from shoestring.cost.linear import LinearCost, LinearPosterior
+from shoestring.cost.log_gp import ResidualGPCost
+from shoestring.space.encoding import Encoding
 from shoestring.surrogate.posterior import Posterior
 from tests.surrogate.cost.laws import (
     boosting_space,

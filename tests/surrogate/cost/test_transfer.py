@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.encoding import Encoding
+from shoestring.cost.linear import LinearCost
+from shoestring.cost.transfer import TransferCost
+from shoestring.cost.transfer_regressors import REGRESSORS
 from shoestring.errors import MethodError
-from shoestring.surrogate.cost.linear import LinearCost
-from shoestring.surrogate.cost.regressors import REGRESSORS
-from shoestring.surrogate.cost.transfer import TransferCost
+from shoestring.space.encoding import Encoding
 from tests.surrogate.cost.laws import (
     boosting_space,
     check_gradients,

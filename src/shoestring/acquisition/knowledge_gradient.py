@@ -1,0 +1,291 @@
+"""The knowledge gradient while other trials are running: averaged over what those may bring. Greedily, a batch: q-KG.
+
+Notation (see ``knowledge``): P the pending points (p), C C' the covariance of their observations, z_s ~ N(0, I) quasi-random and
+the same for every x (common random numbers), w_s = C^-T z_s. If they come out as y_s = mu_P + C z_s, then
+
+    mu_s(x) = mu(x) + cov(x, P) w_s             and the variance falls by the same amount whatever they bring
+    KG(x | pending) = 1/S sum_s KG_s(x),        KG_s with mu_s in the place of mu
+
+The value of a batch is KG of its first points plus KG(x | those pending), so maximising this over one point with the others
+pending is a step of block ascent of the joint q-KG; ``search.batch`` takes the steps.
+
+The knowledge gradient: how much lower is the lowest posterior mean expected to be after one more observation?
+
+Source: the slides on computationally expensive acquisition functions (formal definition of KG); Frazier, Powell and Dayanik
+2009 for the exact expectation; Wu and Frazier 2016 for the gradient.
+
+    KG(x) = min_x' mu(x') - E[ min_x' mu_x(x') ],     mu_x(x') = mu(x') + b(x') w,   w ~ N(0, 1)
+    b(x') = cov(f(x'), f(x)) / sqrt(var(x) + noise)
+
+With fidelities x' is at the target and x anywhere. The inner minimum is taken over a set of points P: the best tried points, the
+minima of the posterior mean, the minimisers after imagined outcomes at the most promising candidates, running trials, and x
+itself. Over P the expectation is exact (``envelope``), in logarithms, and by the envelope theorem its gradient needs only the
+derivatives of b, and of mu at x itself.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import logsumexp, ndtri
+
+from ..data.visited import SAME
+from ..numerics import Array, cholesky, single_threaded
+from ..surrogate.belief import Belief
+from ..surrogate.posterior import Cross, Posterior
+from .base import average, lazily
+from .improvement import falling_mean
+from .kg_envelope import Candidates, log_expected_drop, log_expected_drop_with_gradient, slopes_of_lines
+from .optimize.batched_bfgs import ascend
+from .optimize.candidates import known, quasi_random
+from .optimize.optimizer import Chosen, Effort, Seeker, Surface, climb
+
+SCENARIOS = 8
+
+
+@dataclass(frozen=True)
+class Scenarios:
+    """What pending trials may bring: ``weights`` (S x p) are w_s."""
+
+    settled: Posterior
+    cross: Cross  # settled, and the pending points
+    weights: Array
+
+    @classmethod
+    def of(cls, belief: Belief, count: int = SCENARIOS) -> Scenarios:
+        settled, waiting = belief.settled, belief.waiting
+        assert settled is not None
+        covariance = settled.covariance(waiting)
+        covariance[np.diag_indices(len(waiting))] += settled.noise
+        factor, _ = cholesky(covariance)
+        z = ndtri(np.clip(quasi_random(count, len(waiting), np.random.default_rng(count)), 1e-6, 1 - 1e-6))
+        z -= z.mean(axis=0)  # so that on average they bring what is expected
+        weights: Array = np.linalg.solve(factor.T, z.T).T.astype(float)
+        return cls(settled, Cross.between(settled, waiting), weights)
+
+    def means(self, Z: Array) -> Array:
+        """mu_s at features Z (N x S)."""
+        return self.settled.mean_at(Z)[:, None] + self.cross.covariance(Z) @ self.weights.T
+
+
+def averaged_surface(belief: Belief, points: Array, count: int = SCENARIOS) -> Surface:
+    """log KG with pending trials, the future mean minimised over ``points``.
+
+    The variances are those of ``belief.objective``, in which the pending trials are counted; only its means are supposed.
+    """
+    encoding, posterior, viability = belief.encoding, belief.objective, belief.viability
+    scenarios = Scenarios.of(belief, count)
+    P = encoding.features(points)
+    cross, there = Cross.between(posterior, P), scenarios.means(P).T  # S x m
+
+    def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+        at = Candidates.at(posterior, encoding, U, gradient)
+        N, S = len(U), len(there)
+        observed = at.variance + posterior.noise
+        b = np.column_stack([cross.covariance(at.Z), at.covariance]) / np.sqrt(observed)[:, None]
+        a = np.concatenate([np.broadcast_to(there, (N, *there.shape)), scenarios.means(at.G)[:, :, None]], axis=2)
+        a, b_all = a.reshape(N * S, -1), np.repeat(b, S, axis=0)
+        if not gradient:
+            total = logsumexp(log_expected_drop(a, b_all).reshape(N, S), axis=1) - math.log(S)
+            return (total if viability is None else total + viability.log_chance(at.Z)), None
+        drop = log_expected_drop_with_gradient(a, b_all)
+        each = drop.value.reshape(N, S)
+        total = logsumexp(each, axis=1) - math.log(S)
+        share = np.exp(each - logsumexp(each, axis=1, keepdims=True))
+        by_b = np.einsum("ns,nsm->nm", share, drop.by_b.reshape(N, S, -1))
+        by_own = share * drop.by_a[:, -1].reshape(N, S)
+        here, to_answer = slopes_of_lines(at, cross, b, observed, by_b, np.zeros(N))
+        _, _, d_mean, _ = scenarios.settled.with_gradients(at.G)  # the means are those of the scenarios, not the supposed ones
+        to_answer = to_answer + by_own.sum(axis=1)[:, None] * d_mean + scenarios.cross.pull_back(at.G, by_own @ scenarios.weights)
+        if viability is not None:
+            chance, d_chance = viability.log_chance_with_gradient(at.Z)
+            total, here = total + chance, here + d_chance
+        return total, at.pull_back(here, to_answer)
+
+    return value
+
+
+TRIED = 24  # best tried points in P
+BASIN = 0.02  # of the unit cube: nearer minima are one
+MINIMA = 8  # minima of the posterior mean in P
+IMAGINED = (-1.8, -0.8, 0.8, 1.8)  # outcomes, in deviations, after which the mean is minimised again
+MANY = tuple(np.linspace(-4.4, 4.4, 61))  # the same for an accurate value: kinks farther out are not worth a per cent
+SPREAD, PARTS = 4096, 16  # for an accurate value: descents also start from the best of each part of this many points
+PROMISING = 4  # candidates at which they are imagined
+PRECISE = 1e-9  # of the model's deviation: what is missed of the present minimum would pass for knowledge to be gained
+STEPS = 20  # of a descent of the future mean
+LONG = 40  # the same for an accurate value
+EFFORT = Effort(spread=192, near=96, starts=6, rounds=2)
+
+
+@dataclass(frozen=True)
+class LookAhead:
+    """A belief and the points over which the future mean is minimised."""
+
+    belief: Belief
+    points: Array  # m x D
+    mean: Array  # m
+    cross: Cross
+
+    @classmethod
+    def over(cls, belief: Belief, points: Array) -> LookAhead:
+        points = distinct(points)
+        Z = belief.encoding.features(points)
+        return cls(belief, points, belief.objective.mean_at(Z), Cross.between(belief.objective, Z))
+
+    def further(self, points: Array) -> LookAhead:
+        """Over more points."""
+        return type(self).over(self.belief, np.vstack([self.points, points]))
+
+    def imagined(self, candidates: Array) -> Array:
+        """Where the mean would be lowest after imagined outcomes at the candidates."""
+        return imagined_minimisers(self, candidates)
+
+    def lines(self, at: Candidates) -> tuple[Array, Array, Array]:
+        """a and b of all lines, that of x itself last (N x (m + 1)), and the variance of an observation at x."""
+        observed = at.variance + self.belief.objective.noise
+        a = np.column_stack([np.tile(self.mean, (len(at.U), 1)), at.mean])
+        b = np.column_stack([self.cross.covariance(at.Z), at.covariance]) / np.sqrt(observed)[:, None]
+        return a, b, observed
+
+    def surface(self) -> Surface:
+        """log KG over points, averaged over what pending trials may bring where there are such."""
+        if len(self.belief.waiting):
+            return averaged_surface(self.belief, self.points)
+        encoding, posterior, viability = self.belief.encoding, self.belief.objective, self.belief.viability
+
+        def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+            at = Candidates.at(posterior, encoding, U, gradient)
+            a, b, observed = self.lines(at)
+            if not gradient:
+                total = log_expected_drop(a, b)
+                return (total if viability is None else total + viability.log_chance(at.Z)), None
+            drop = log_expected_drop_with_gradient(a, b)
+            here, there = slopes_of_lines(at, self.cross, b, observed, drop.by_b, drop.by_a[:, -1])
+            total = drop.value
+            if viability is not None:
+                chance, d_chance = viability.log_chance_with_gradient(at.Z)
+                total, here = total + chance, here + d_chance
+            return total, at.pull_back(here, there)
+
+        return value
+
+
+@dataclass(frozen=True)
+class KG:
+    """The knowledge gradient. Looks one step ahead at what will be recommended, not at what is observed: good under noise."""
+
+    over_sets: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    ahead: ClassVar[type[LookAhead]] = LookAhead
+
+    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)
+        return lazily(lambda: self.weighed(self.ahead.over(belief, minima(belief, seeker)).surface(), belief))
+
+    def weighed(self, gain: Surface, belief: Belief) -> Surface:
+        """What is maximised, given log KG."""
+        return gain
+
+    @single_threaded
+    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
+        seeker = replace(seeker, effort=EFFORT)
+        rough = [self.ahead.over(each, minima(each, seeker)) for each in belief.sets]
+        peak = seeker.highest(self.weighed(average([ahead.surface() for ahead in rough], in_logs=True), belief))
+        promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
+        refined = [ahead.further(ahead.imagined(promising)).surface() for ahead in rough]
+        gain = average(refined, in_logs=True)
+        fine = self.weighed(gain, belief)
+        values = fine(promising, False)[0]
+        U, f = climb(fine, seeker.encoding, promising.copy(), values, 1, seeker.rng, seeker.free_fidelities)
+        best = U[int(np.argmax(f))]
+        chosen = peak.u if known(best[None, :], seeker.seen)[0] else best
+        return Chosen(chosen, {"log_gain": float(gain(chosen[None, :], False)[0][0])})
+
+
+def minima(belief: Belief, seeker: Seeker) -> Array:
+    """The best tried points, the minima of the posterior mean, tried or not, and the points of running trials."""
+    falling = falling_mean(belief)
+    found = replace(seeker, seen=seeker.seen[:0], fidelities=False).highest(falling).U
+    if belief.viability is not None:
+        likely = belief.viability.likely(belief.encoding.features(found))
+        found = found[likely] if likely.any() else found
+    found = apart(found)[:MINIMA]
+    found, _ = climb(falling, belief.encoding, found, falling(found, False)[0], 0, seeker.rng, tolerance=PRECISE)
+    order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")
+    return np.vstack([found, belief.tried[order[:TRIED]], belief.running])
+
+
+def knowledge_gradient(belief: Belief, seeker: Seeker, U: Array) -> Array:
+    """log KG at points, accurate to about a per cent: each with minimisers of its own.
+
+    These are sought from everywhere: after a bad outcome where the mean was lowest, it is lowest in another valley, which need
+    not be near anything that was tried. Of two thirds of the outcomes the minimisers are found from those of the others.
+    """
+    space = belief.encoding.space
+    rough = LookAhead.over(belief, minima(belief, seeker))
+    spread = space.snap(space.at_target(quasi_random(SPREAD, len(space), seeker.rng)))
+    parts = [LookAhead.over(belief, spread[part::PARTS]) for part in range(PARTS)]
+    values = []
+    for u in U[:, None, :]:
+        ahead = rough.further(np.vstack([imagined_minimisers(part, u, MANY[::3], LONG) for part in parts]))
+        ahead = ahead.further(imagined_minimisers(ahead, u, MANY, LONG))
+        values.append(ahead.surface()(u, False)[0][0])
+    return np.array(values)
+
+
+def imagined_minimisers(
+    ahead: LookAhead, candidates: Array, outcomes: tuple[float, ...] = IMAGINED, steps: int = STEPS
+) -> Array:
+    """Where the mean would be lowest after imagined outcomes at the candidates, by gradient descent from the best of P, and
+    after good outcomes from the candidate itself.
+    """
+    belief, encoding = ahead.belief, ahead.belief.encoding
+    numbers = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
+    if not numbers.any():
+        return encoding.space.at_target(candidates)
+    at = Candidates.at(belief.objective, encoding, candidates, False)
+    a, b, observed = ahead.lines(at)
+    owner, outcome = (grid.ravel() for grid in np.meshgrid(np.arange(len(candidates)), outcomes, indexing="ij"))
+    lowest = np.argmin(a[owner] + b[owner] * outcome[:, None], axis=1)
+    answers = encoding.space.at_target(candidates)
+    starts = np.vstack([ahead.points, answers[:1]])[np.minimum(lowest, len(ahead.points))]
+    own = lowest == len(ahead.points)
+    starts[own] = answers[owner[own]]
+    beside = np.flatnonzero((outcome < 0.0) & ~own)
+    starts = np.vstack([starts, answers[owner[beside]]])
+    whose = np.concatenate([np.arange(len(owner)), beside])
+    imagined = Cross.between(belief.objective, at.Z)
+    pull, count = outcome / np.sqrt(observed[owner]), len(owner)
+
+    def falling(marked: Array) -> tuple[Array, Array]:
+        points, who = marked[:, :-1], np.rint(marked[:, -1] * count).astype(np.intp)
+        X = encoding.features(points)
+        mean, _, d_mean, _ = belief.objective.with_gradients(X)
+        weights = np.zeros((len(points), len(candidates)))
+        weights[np.arange(len(points)), owner[who]] = pull[who]
+        moved = np.einsum("ij,ij->i", weights, imagined.covariance(X))
+        slope = encoding.pull_back(points, d_mean + imagined.pull_back(X, weights))
+        return -(mean + moved), np.column_stack([-slope, np.zeros(len(points))])
+
+    marked = np.column_stack([starts, whose / count])  # a last coordinate that stays says whose outcome it is
+    ends, _ = ascend(falling, marked, np.append(numbers, False), steps=steps, tolerance=1e-6)
+    return encoding.space.snap(ends[:, :-1])
+
+
+def apart(points: Array, limit: int = 64) -> Array:
+    """The first points, each at least a little way from those before it: the ends of many ascents are few minima."""
+    kept: list[Array] = []
+    for point in points[:limit]:
+        if not kept or float(np.abs(np.array(kept) - point).max(axis=1).min()) > BASIN:
+            kept.append(point)
+    return np.array(kept)
+
+
+def distinct(points: Array) -> Array:
+    """Without repetitions, in order."""
+    _, first = np.unique(np.rint(points / (1e3 * SAME)), axis=0, return_index=True)
+    return points[np.sort(first)]

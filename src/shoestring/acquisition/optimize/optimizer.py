@@ -1,0 +1,231 @@
+"""Where an acquisition is highest, on continuous, mixed and conditional spaces alike.
+
+Candidates (quasi-random points and neighbours of the best trials) give the starts; from each, gradient ascent moves the
+numbers and exchange moves try the other values of everything discrete, by turns. Small finite spaces are searched whole.
+
+Where a surface without a gradient is highest, such as what trees say, which is flat in pieces.
+
+The best of many candidates, spread over the whole space. None are put around the best trials: there a classifier is sure
+because it was told so, and the search would stay at its first good points. Of the points that are highest together
+one is drawn at random: the first of them would always be the same edge of a plateau.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...data.visited import Taken
+from ...errors import SpaceExhausted
+from ...numerics import Array, single_threaded
+from ...space.encoding import Encoding
+from .batched_bfgs import CLOSE, ascend
+from .candidates import known, moves_from, neighbours, quasi_random, small_grid, unseen
+
+Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (points m x D, gradient wanted) -> m, m x D
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to search."""
+
+    spread: int = 512  # quasi-random candidates
+    near: int = 256  # neighbours of the best trials
+    starts: int = 8
+    rounds: int = 3  # of exchange and ascent
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The best unseen point, its value, and everything that was looked at on the way, best first (unseen points of finite
+    spaces).
+    """
+
+    u: Array
+    value: float
+    U: Array
+    values: Array
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A point, and what the acquisition wants to know of this choice at the next one (JSON-ready)."""
+
+    u: Array
+    remember: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Seeker:
+    """Where to look: a space, randomness, what was seen before, and good points to look around.
+
+    ``fidelities``: whether these may be chosen too; otherwise they are at their targets.
+    """
+
+    encoding: Encoding
+    rng: np.random.Generator
+    seen: Array | Taken
+    best: Array
+    effort: Effort = Effort()
+    fidelities: bool = False
+
+    @single_threaded
+    def highest(self, surface: Surface) -> Peak:
+        """The point (at the target fidelity, unless that is free) with the highest value that was not seen.
+
+        Raises SpaceExhausted when a finite space has no other point.
+        """
+        space = self.encoding.space
+        whole = None if self.free_fidelities else small_grid(space)
+        if whole is not None:
+            left = whole[~known(whole, self.seen)]
+            if not len(left):
+                raise SpaceExhausted(f"all {len(whole)} configurations of this space have been tried")
+            values = _finite(surface(left, False)[0])
+            order = np.argsort(-values, kind="stable")
+            return Peak(left[order[0]], float(values[order[0]]), left[order], values[order])
+
+        spread = self._placed(quasi_random(self.effort.spread, len(space), self.rng))
+        near = self._placed(neighbours(self.best, self.effort.near, space, self.rng))
+        pool = np.vstack([spread, near])
+        values = _finite(surface(pool, False)[0])
+        starts = pick_starts(values, len(spread), self.effort.starts)
+        if len(starts):
+            U, f = climb(
+                surface, self.encoding, pool[starts], values[starts], self.effort.rounds, self.rng, self.free_fidelities
+            )
+            pool, values = np.vstack([U, pool]), np.concatenate([f, values])
+        order = np.argsort(-values, kind="stable")
+        fresh = order[~known(pool[order], self.seen)]
+        if len(fresh):
+            return Peak(pool[fresh[0]], float(values[fresh[0]]), pool[fresh], values[fresh])
+        u = unseen(space, self.seen, self.rng)
+        value = _finite(surface(u[None, :], False)[0])
+        return Peak(u, float(value[0]), u[None, :], value)
+
+    @property
+    def free_fidelities(self) -> bool:
+        return self.fidelities and bool(self.encoding.space.fidelities)
+
+    def _placed(self, U: Array) -> Array:
+        space = self.encoding.space
+        return space.snap(U if self.free_fidelities else space.at_target(U))
+
+
+def climb(
+    surface: Surface,
+    encoding: Encoding,
+    U: Array,
+    f: Array,
+    rounds: int,
+    rng: np.random.Generator,
+    fidelities: bool = False,
+    tolerance: float = CLOSE,
+) -> tuple[Array, Array]:
+    """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone.
+
+    Fidelities stay where they are unless they are asked for.
+    """
+    space = encoding.space
+    free = np.array([fidelities or not parameter.fidelity for parameter in space.values()])
+    continuous = free & np.array([parameter.levels is None for parameter in space.values()])
+    discrete = free & np.array([(parameter.levels or 0) > 1 for parameter in space.values()])
+    numbers = free & encoding.numeric
+    if numbers.any():
+        U, f = _ascent(surface, encoding, U, f, numbers, tolerance)
+    if not discrete.any():
+        return U, f
+    if continuous.any() and (numbers & discrete).any():  # whole numbers that had to be rounded may have spoilt the ascent
+        U, f = _ascent(surface, encoding, U, f, continuous, tolerance)
+    for _ in range(rounds):
+        U, f, changed = exchange(surface, encoding, U, f, rng, fidelities)
+        if not changed:
+            break
+        if continuous.any():
+            U, f = _ascent(surface, encoding, U, f, continuous, tolerance)
+    return U, f
+
+
+def _ascent(
+    surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDArray[np.bool_], tolerance: float
+) -> tuple[Array, Array]:
+    """Ascent, then snapped to valid points; a start whose end is no better after snapping stays where it was."""
+
+    def objective(points: Array) -> tuple[Array, Array]:
+        value, gradient = surface(points, True)
+        assert gradient is not None
+        return _finite(value), gradient
+
+    ends, _ = ascend(objective, U, free, tolerance=tolerance)
+    ends = encoding.space.snap(ends)
+    values = _finite(surface(ends, False)[0])
+    better = values > f
+    return np.where(better[:, None], ends, U), np.where(better, values, f)
+
+
+def exchange(
+    surface: Surface, encoding: Encoding, U: Array, f: Array, rng: np.random.Generator, fidelities: bool = False
+) -> tuple[Array, Array, bool]:
+    """For each point, the best change of one discrete parameter, taken while it helps (at most a few times)."""
+    space, changed = encoding.space, False
+    for _ in range(4):
+        moves, owners = [], []
+        for row, u in enumerate(U):
+            options = moves_from(u, space, rng, fidelities)
+            moves.append(options)
+            owners.append(np.full(len(options), row))
+        M, owner = space.snap(np.vstack(moves)), np.concatenate(owners)
+        values = _finite(surface(M, False)[0])
+        improved = False
+        for row in range(len(U)):
+            mine = np.flatnonzero(owner == row)
+            top = mine[np.argmax(values[mine])]
+            if values[top] > f[row] + 1e-12:
+                U[row], f[row], improved = M[top], values[top], True
+        changed |= improved
+        if not improved:
+            break
+    return U, f, changed
+
+
+def pick_starts(values: Array, boundary: int, count: int) -> NDArray[np.intp]:
+    """The best candidates, half of them from the spread ones (before ``boundary``) and half from the near ones."""
+    half = count // 2
+    spread = np.argsort(-values[:boundary], kind="stable")[:half]
+    near = boundary + np.argsort(-values[boundary:], kind="stable")[: count - half]
+    return np.concatenate([spread, near])
+
+
+def _finite(values: Array) -> Array:
+    return np.where(np.isnan(values), -np.inf, values)
+
+
+CANDIDATES = 2048
+DIGITS = 9  # values that agree to so many decimals are equal: sums over trees differ by rounding
+
+
+@single_threaded
+def highest_of_many(surface: Surface, seeker: Seeker) -> Array:
+    """The unseen point (at the target fidelity) with the highest value found.
+
+    Raises SpaceExhausted when a finite space has no other point.
+    """
+    space, rng = seeker.encoding.space, seeker.rng
+    whole = small_grid(space)
+    pool = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), rng))) if whole is None else whole
+    pool = pool[~known(pool, seeker.seen)]
+    if len(pool):
+        return np.asarray(pool[one_of_the_highest(surface(pool, False)[0], rng)])
+    if whole is not None:
+        raise SpaceExhausted(f"all {len(whole)} configurations of this space have been tried")
+    return unseen(space, seeker.seen, rng)
+
+
+def one_of_the_highest(values: Array, rng: np.random.Generator) -> int:
+    """A row with the highest value, each of them equally likely."""
+    rounded = np.round(np.where(np.isnan(values), -np.inf, values), DIGITS)
+    return int(rng.choice(np.flatnonzero(rounded == rounded.max())))

@@ -1,0 +1,142 @@
+"""A cost that is known: a formula, a price list, or a formula times something that is learned.
+
+Notation
+    g(x) = log f(x)                             the known part; f takes a config
+    gamma = g(x) + l(x)                         l the learned part, when there is one: fitted to gamma_i - g(x_i)
+
+f is only ever asked about valid configs. Between two values of a stepped or whole number, g is read off the line from the
+nearest value to the next one, coordinate by coordinate; a valid point gets f exactly. Continuous coordinates have central
+differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import MethodError
+from ..numerics import Array
+from ..space.encoding import Encoding
+from ..space.parameters import Choice
+from .base import CostModel, CostObservations, CostPosterior
+from .linear import PRIOR_NOISE
+
+CERTAIN = 1e-8  # variance of a known cost: positive, so that densities exist
+STEP = 1e-4  # of the differences along a continuous coordinate
+
+
+@dataclass(frozen=True)
+class KnownCost:
+    """``KnownCost(f)``: f(config) -> cost; ``KnownCost(f, learned=LinearCost())``: f times a learned factor."""
+
+    needs_no_data: ClassVar[bool] = True
+
+    f: Callable[[dict[str, Any]], float]
+    learned: CostModel | None = None
+
+    def __post_init__(self) -> None:
+        if not callable(self.f):
+            raise MethodError(f"KnownCost: f must be a function from a config to its cost, not {self.f!r}")
+
+    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> KnownPosterior:
+        part = Known(self.f, encoding)
+        base = part(costs.U)
+        if self.learned is None:
+            return KnownPosterior("known", part, None, base, CERTAIN)
+        if len(costs) == 0:
+            return KnownPosterior("known, nothing learned yet", part, None, base, PRIOR_NOISE)
+        learned = self.learned.fit(costs.with_gamma(costs.gamma - base), encoding)
+        return KnownPosterior(f"known times {learned.name}", part, learned, base, 0.0)
+
+
+@dataclass(frozen=True)
+class Known:
+    """g and its gradient at points."""
+
+    f: Callable[[dict[str, Any]], float]
+    encoding: Encoding
+
+    def __call__(self, U: Array) -> Array:
+        return self.with_gradient(U, everywhere=False)[0]
+
+    def with_gradient(self, U: Array, *, everywhere: bool = True) -> tuple[Array, Array]:
+        """Of points that may be relaxed; without ``everywhere``, only the slopes that the value needs."""
+        space = self.encoding.space
+        base = np.where([parameter.levels is None for parameter in space.values()], np.clip(U, 0.0, 1.0), space.snap(U))
+        value, gradient = self.at(base), np.zeros(U.shape)
+        active = space.active(base)
+        for j, parameter in enumerate(space.values()):
+            if isinstance(parameter, Choice):
+                continue
+            off = U[:, j] - base[:, j]
+            rows = np.flatnonzero(active[:, j] & (everywhere | (np.abs(off) > 1e-12)))
+            if not len(rows):
+                continue
+            ahead, behind = base[rows, j].copy(), base[rows, j].copy()
+            if parameter.levels is None:
+                ahead, behind = np.minimum(ahead + STEP, 1.0), np.maximum(behind - STEP, 0.0)
+            else:
+                level, move = parameter.index(base[rows, j]), off[rows]
+                at_value = np.abs(move) <= 1e-12
+                up, down = np.minimum(level + 1, parameter.levels - 1), np.maximum(level - 1, 0)
+                ahead = np.where((move > 0) | at_value, parameter.units(up), ahead)
+                behind = np.where((move < 0) | at_value, parameter.units(down), behind)
+            rise = self.at(_moved(base[rows], j, ahead)) - self.at(_moved(base[rows], j, behind))
+            run = ahead - behind  # zero beyond the last value, where the cost stays as it is
+            gradient[rows, j] = np.where(run > 0, rise / np.where(run > 0, run, 1.0), 0.0)
+            value[rows] += np.where(parameter.levels is None, 0.0, gradient[rows, j] * off[rows])
+        return value, gradient
+
+    def at(self, U: Array) -> Array:
+        """log f at valid points."""
+        return np.array([self._log(self.encoding.space.decode(u)) for u in U], dtype=float)
+
+    def _log(self, config: dict[str, Any]) -> float:
+        try:
+            cost = float(self.f(dict(config)))
+        except Exception as error:
+            raise MethodError(f"KnownCost: f failed at {config}: {type(error).__name__}: {error}") from error
+        if not (math.isfinite(cost) and cost > 0):
+            raise MethodError(f"KnownCost: f must return a positive, finite cost, not {cost!r} at {config}")
+        return math.log(cost)
+
+
+def _moved(U: Array, j: int, to: Array) -> Array:
+    U = U.copy()
+    U[:, j] = to
+    return U
+
+
+@dataclass(frozen=True)
+class KnownPosterior:
+    """g, plus what was learned on top; ``variance`` is all there is without a learned part."""
+
+    name: str
+    known: Known
+    learned: CostPosterior | None
+    base: Array  # g at the observations
+    variance: float
+
+    def log_cost(self, U: Array) -> tuple[Array, Array]:
+        g = self.known(U)
+        if self.learned is None:
+            return g, np.full(len(U), self.variance)
+        mean, variance = self.learned.log_cost(U)
+        return g + mean, variance
+
+    def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
+        g, slope = self.known.with_gradient(U)
+        if self.learned is None:
+            return g, np.full(len(U), self.variance), slope, np.zeros(U.shape)
+        mean, variance, d_mean, d_variance = self.learned.log_cost_with_gradient(U)
+        return g + mean, variance, slope + d_mean, d_variance
+
+    def left_out(self) -> tuple[Array, Array]:
+        if self.learned is None:
+            return self.base, np.full(len(self.base), self.variance)
+        mean, variance = self.learned.left_out()
+        return self.base + mean, variance

@@ -1,0 +1,200 @@
+"""One call of the user's objective: measured, and never fatal."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ..budget import Allowance
+from ..data.intermediate import BUDGET, HOPELESS
+from ..data.outcome import Outcome, conclude, read_cost, read_value
+from ..data.trial import Trial
+from ..errors import OutcomeError
+from ..space.space import Config, Space
+
+Objective = Callable[..., Any]
+
+
+@dataclass
+class LiveTrial:
+    """The trial as its objective sees it while it runs (the objective's second argument).
+
+    left      what the budget has left now;   hopeless  why going on does not pay, given reports, or None
+    told      hears of each report at once;   now  a clock
+    stopped   once it was told to stop: the kind of reason, and the reason in words
+    thought   seconds that went into answers to the objective's questions, which are not the objective's
+    """
+
+    number: int
+    config: Config
+    fidelity: dict[str, float]
+    space: Space
+    left: Callable[[], Allowance]
+    folder: Callable[[], Path]
+    hopeless: Callable[[Sequence[Mapping[str, Any]]], str | None] = lambda reports: None
+    told: Callable[[dict[str, Any]], object] = lambda report: None
+    now: Callable[[], float] = time.perf_counter
+    reports: list[dict[str, Any]] = field(default_factory=list)
+    stopped: dict[str, str] | None = None
+    thought: float = 0.0
+    _spent: float = 0.0
+    _judged: dict[str, float] = field(default_factory=dict)  # the fidelity at which a model was asked last
+
+    def __post_init__(self) -> None:
+        self.began = self.now()
+
+    def report(self, value: float, cost: float | None = None, **fidelity: float) -> None:
+        """A result along the way: ``trial.report(0.31, epochs=5, cost=12.0)``, the cost being that of the trial so far.
+
+        Kept with the trial; where it names a fidelity, the model learns from it.
+        """
+        number = read_value(value)
+        if not math.isfinite(number):
+            raise OutcomeError(f"trial {self.number}: a report must be a finite number, not {number!r}")
+        at: dict[str, Any] = {}
+        for name, amount in fidelity.items():
+            if name not in self.space.fidelities:
+                known = ", ".join(self.space.fidelities) or "none"
+                raise OutcomeError(f"trial {self.number}: {name!r} is not a fidelity of this space (it has: {known})")
+            amount = self.space[name].check(amount, name)
+            if amount > self.fidelity[name]:
+                asked = f"{name} = {self.fidelity[name]:g}"
+                raise OutcomeError(f"trial {self.number}: a report at {name} = {amount:g}, but the trial was asked at {asked}")
+            if amount < max((each["fidelity"].get(name, amount) for each in self.reports), default=amount):
+                raise OutcomeError(f"trial {self.number}: the report goes backwards, {name} = {amount:g} after a higher one")
+            at[name] = amount
+        if cost is not None:
+            if read_cost(cost) < self._spent:
+                told = f"a cost of {cost:g} after {self._spent:g}"
+                raise OutcomeError(f"trial {self.number}: {told}; a report's cost is that of the whole trial so far")
+            self._spent = read_cost(cost)
+        self.reports.append({"value": number, "fidelity": at, "cost": None if cost is None else self._spent})
+        self.told(self.reports[-1])
+
+    @property
+    def spent(self) -> float:
+        """The cost that was reported last, 0 if none was."""
+        return self._spent
+
+    def should_stop(self) -> bool:
+        """True once going on would exceed the budget, or no longer pays: then return the value reached so far.
+
+        The second is for a model to tell, from what was reported with its fidelity, and it is asked when the fidelity has doubled
+        since it was asked last. The trial is then one of the fidelity that it has reached.
+        """
+        if self.stopped is None:
+            asked = time.perf_counter()
+            if self.left().exceeded(self._spent, self.now() - self.began):
+                self.stopped = {"kind": BUDGET, "reason": "going on would exceed the budget"}
+            elif self._doubled() and (reason := self.hopeless(self.reports)) is not None:
+                self.stopped = {"kind": HOPELESS, "reason": reason}
+            self.thought += time.perf_counter() - asked
+        return self.stopped is not None
+
+    def _doubled(self) -> bool:
+        """Whether the last report's fidelity is twice that at which a model was asked, and short of what was asked for."""
+        at = self.reports[-1]["fidelity"] if self.reports else {}
+        if not any(amount < self.fidelity[name] and amount >= 2 * self._judged.get(name, 0.0) for name, amount in at.items()):
+            return False
+        self._judged = at
+        return True
+
+    @property
+    def checkpoint_dir(self) -> Path:
+        """A folder for the files of this trial's configuration, made on first use.
+
+        It is the same for all trials of the configuration, whatever their fidelity: one that is asked again with more epochs
+        finds there what it left, and can go on from it.
+        """
+        return self.folder()
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came of one call: an outcome, empty where there is an error.
+
+    censored  the call was cut off, so its cost is a lower bound
+    passing   the failure may be one that passes (an exception, a crash), not a result such as NaN: it may be tried again
+    """
+
+    outcome: Outcome
+    seconds: float
+    error: str | None = None
+    reports: tuple[dict[str, Any], ...] = ()
+    stopped: dict[str, str] | None = None
+    censored: bool = False
+    passing: bool = False
+
+
+class Failure(Exception):
+    """What an objective may raise to fail its trial and say what that has cost; ``censored`` if it was cut off."""
+
+    def __init__(self, reason: str, cost: float | None = None, censored: bool = False) -> None:
+        super().__init__(reason)
+        self.reason, self.cost, self.censored = reason, cost, censored
+
+
+def call(objective: Objective, config: Config, live: LiveTrial) -> Any:
+    """With the live trial, if the objective wants it."""
+    how = takes_trial(objective)
+    if how is None:
+        return objective(config)
+    return objective(config, live) if how == "second" else objective(config, trial=live)
+
+
+def takes_trial(objective: Objective) -> Literal["second", "by name"] | None:
+    """How: as a second parameter that must be given or is called ``trial``, by that name alone, or None for not at all."""
+    try:
+        parameters = list(inspect.signature(objective).parameters.values())
+    except (TypeError, ValueError):  # some builtins have no signature
+        return None
+    if any(p.kind is p.KEYWORD_ONLY and p.name == "trial" for p in parameters):
+        return "by name"
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    wants = len(positional) >= 2 and (positional[1].default is inspect.Parameter.empty or positional[1].name == "trial")
+    return "second" if wants else None
+
+
+def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_errors: bool = False) -> Evaluation:
+    """Call the objective on a copy of the config. Any exception, None, text or other non-number is a failed evaluation."""
+    config = copy.deepcopy(trial.config)  # the objective may do with it what it likes
+    began = time.perf_counter()
+
+    def finished(outcome: Outcome, error: str | None = None, **how: bool) -> Evaluation:
+        seconds = time.perf_counter() - began - live.thought
+        return Evaluation(outcome, seconds, error, tuple(live.reports), live.stopped, **how)
+
+    try:
+        result = call(objective, config, live)
+        outcome = result if isinstance(result, Outcome) else Outcome(read_value(result))
+        if raise_errors:
+            require_finite(outcome, trial, live.space)
+    except Exception as error:  # whatever the user's code raises is this trial's failure, not the study's
+        if raise_errors:
+            raise
+        if isinstance(error, Failure):
+            return finished(Outcome(None, error.cost), error.reason, censored=error.censored, passing=not error.censored)
+        return finished(Outcome(None), describe(error), passing=not isinstance(error, OutcomeError))
+    return finished(outcome)
+
+
+def require_finite(outcome: Outcome, trial: Trial, space: Space) -> None:
+    """For debugging: what would be recorded as a failure is raised."""
+    finished = conclude(trial, outcome, None, 0.0, space=space)
+    if finished.error is not None:
+        raise OutcomeError(f"trial {trial.number}: {finished.error}")
+
+
+def describe(error: BaseException) -> str:
+    """The error in one line, with the place in the user's code."""
+    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    ours = {Path(__file__).parent, Path(__file__).parents[1] / "data"}
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent not in ours]
+    return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else text

@@ -1,0 +1,92 @@
+"""From what the user says of workers to a crew, with everything that cannot be said at once refused before anything runs."""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ..budget import seconds_of
+from ..errors import BudgetError, MethodError
+from ..space.parameters import plain
+from ..space.space import Space
+from .evaluate import Objective
+from .executor import Crew
+from .serial import Alone
+
+
+def hire(
+    objective: Objective,
+    space: Space,
+    *,
+    workers: int | None = None,
+    executor: Any = None,
+    timeout: float | str | None = None,
+    threads: bool = False,
+    raise_errors: bool = False,
+) -> Crew:
+    """Those who will evaluate: this process for one worker without a timeout, or else the executor, threads, or processes."""
+    count = None if workers is None else whole(workers, "workers", 1)
+    limit = None if timeout is None else length_of_time(timeout, "timeout")
+    if executor is not None:
+        if threads:
+            raise MethodError("give executor= or threads=True, not both")
+        return with_executor(executor, objective, space, count, limit, raise_errors)
+    if threads:
+        if limit is not None:
+            raise MethodError("timeout= needs processes: a thread cannot be ended from outside; leave out threads=True")
+        from .threads import Threads
+
+        return Threads(objective, count or 1, raise_errors)
+    if (count or 1) == 1 and limit is None:
+        return Alone(objective, raise_errors)
+    if os.name != "posix":
+        raise MethodError("worker processes need Linux or macOS; use threads=True or executor=ProcessPoolExecutor()")
+    from .process_pool import Processes
+    from .serialization import packed
+
+    return Processes(packed(objective), space, count or 1, limit, raise_errors)
+
+
+def with_executor(
+    executor: Any, objective: Objective, space: Space, count: int | None, limit: float | None, raise_errors: bool
+) -> Crew:
+    from .dask_executor import adopted
+    from .futures import Futures
+
+    if not callable(getattr(executor, "submit", None)):
+        raise MethodError(f"executor={executor!r} has no submit(); give something like concurrent.futures.ProcessPoolExecutor()")
+    executor = adopted(executor)
+    if limit is not None and isinstance(executor, ThreadPoolExecutor):
+        raise MethodError("timeout= needs processes: a thread cannot be ended from outside; leave out executor=")
+    return Futures(executor, objective, space, count or capacity(executor), limit, raise_errors)
+
+
+def capacity(executor: Any) -> int:
+    """How many trials an executor runs at once, as far as it says so."""
+    tells = getattr(executor, "capacity", None)
+    found = tells() if callable(tells) else getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
+    if isinstance(found, int) and found >= 1:
+        return found
+    raise MethodError(f"{type(executor).__name__} does not say how many trials it can run at once; give workers=")
+
+
+def whole(value: Any, what: str, least: int) -> int:
+    number = plain(value)
+    if isinstance(number, bool) or not isinstance(number, int) or number < least:
+        raise MethodError(f"{what} must be a whole number of {least} or more, not {value!r}")
+    return number
+
+
+def length_of_time(given: Any, what: str) -> float:
+    """``"10m"`` or a number of seconds, in seconds."""
+    value = plain(given)
+    if isinstance(value, str):
+        try:
+            return seconds_of(value)
+        except BudgetError as error:
+            raise MethodError(f"{what}={value!r} cannot be read; write it like \"45s\" or \"10m\"") from error
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise MethodError(f"{what} must be a positive number of seconds, or text like \"10m\", not {given!r}")
+    return float(value)

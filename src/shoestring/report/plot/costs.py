@@ -1,0 +1,58 @@
+"""What more cost would buy, and how well costs were foretold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._format import plural, rounded
+from ...data.trial import State
+from .style import DOTS, FONT, INK, WIDE, SavePath, axes_for, finished
+
+if TYPE_CHECKING:
+    from ...study import Study
+    from ..result import Result
+
+def pareto(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
+    """The EI-cost front at the present step, and where each method would land on it."""
+    owner: Any = getattr(study, "study", study)
+    front = owner.pareto_front()
+    ax = axes_for(path, ax)
+    cost, ei = np.array([(point.cost, point.ei) for point in front.points]).T
+    ax.step(cost, ei, where="post", color=DOTS, linewidth=1.6, zorder=1)
+    ax.plot(cost, ei, "o", color=DOTS, markersize=4, label="front", zorder=2)
+    for number, (name, point) in enumerate(front.landings.items()):
+        marker = "sDv^<>PX*"[number % 9]
+        label = f"{name}, alpha {rounded(front.alphas[name], 2)}"
+        ax.plot([point.cost], [point.ei], marker, color=f"C{number % 10}", markersize=8, label=label, zorder=3)
+    if cost.max() > WIDE / 5 * cost.min():
+        ax.set_xscale("log")
+    ax.set_xlabel(f"expected cost ({front.unit})", fontsize=FONT)
+    ax.set_ylabel("expected improvement", fontsize=FONT)
+    ax.set_title(f"EI-cost front after {plural(len(owner.log), 'trial')}", fontsize=FONT + 1, loc="left")
+    return finished(ax, path, legend="upper left", size=FONT - 4)
+
+
+def costs(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
+    """How well costs were foretold: expected against actual cost of every trial whose cost was predicted when it was asked."""
+    pairs = [
+        (float(trial.suggestion["cost"]), trial.cost)
+        for trial in study.history
+        if trial.cost and trial.suggestion.get("cost") and trial.state is not State.ABANDONED
+    ]
+    ax = axes_for(path, ax)
+    if pairs:
+        expected, actual = np.array(pairs).T
+        ends = np.array([min(expected.min(), actual.min()), max(expected.max(), actual.max())])
+        ax.plot(ends, ends, color="#777777", linestyle="--", linewidth=1.2, label="as expected", zorder=1)
+        ax.plot(expected, actual, "o", color=INK, alpha=0.7, markersize=5, label="trial", zorder=2)
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        error = float(np.sqrt(np.mean(np.log(actual / expected) ** 2)))
+        ax.set_title(f"typically off by a factor of {np.exp(error):.2f}", fontsize=FONT + 1, loc="left")
+    else:
+        ax.set_title("no cost was predicted yet", fontsize=FONT + 1, loc="left")
+    ax.set_xlabel(f"expected cost ({study.unit})", fontsize=FONT)
+    ax.set_ylabel(f"actual cost ({study.unit})", fontsize=FONT)
+    return finished(ax, path, legend="upper left")

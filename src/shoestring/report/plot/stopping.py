@@ -1,0 +1,58 @@
+"""How the bound on the regret fell, and what it was held against."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from ..._format import plural
+from ...data.trial import State
+from ...termination.auto import find_bound
+from ...termination.regret import RegretBound, SureBound
+from .style import BAD, FONT, INK, SavePath, axes_for, finished, time_unit
+
+if TYPE_CHECKING:
+    from ...study import Study
+    from ..result import Result
+
+def stopping(
+    study: Result | Study,
+    path: SavePath | None = None,
+    ax: Any = None,
+    *,
+    rule: RegretBound | None = None,
+    optimum: float | None = None,
+    against: Literal["trials", "cost"] = "trials",
+) -> Any:
+    """The bound on the regret and the threshold that it is held against, after every trial from the first check on.
+
+    ``rule`` is the study's own RegretBound unless another is given; with ``optimum``, the best value there is, the true
+    regret is drawn too.
+    """
+    history = study.history
+    if rule is None:
+        owner: Any = getattr(study, "study", study)
+        rule = find_bound(owner.rule) or SureBound()
+    found = np.cumsum([trial.state is State.DONE and history.at_target(trial) for trial in history])
+    steps = [n for n in range(1, len(history) + 1) if found[n - 1] >= rule.after]
+    spent = np.cumsum([trial.cost or 0.0 for trial in history])
+    scale, unit = time_unit(float(spent[-1]) if len(spent) else 0.0) if study.unit == "s" else (1.0, study.unit)
+    x = [n if against == "trials" else spent[n - 1] / scale for n in steps]
+    ax = axes_for(path, ax)
+    past = [history.first(n) for n in steps]
+    ax.plot(x, [rule.bound(earlier, history.space).regret for earlier in past], color=INK, linewidth=2.0, label="bound", zorder=3)
+    limits = [rule.threshold(earlier)[0] for earlier in past]
+    if any(limit is not None for limit in limits):
+        ax.plot(x, [math.nan if limit is None else limit for limit in limits], "--", color=BAD, label="threshold", zorder=2)
+    if optimum is not None:
+        best = [float(earlier.best.value or 0.0) if earlier.best else math.nan for earlier in past]
+        ax.plot(x, np.abs(np.array(best) - optimum), color="#555555", linewidth=1.4, label="true regret", zorder=2)
+    if steps:
+        ax.set_yscale("log")
+    ax.set_xlabel("trials" if against == "trials" else f"spent ({unit})", fontsize=FONT)
+    ax.set_ylabel("regret", fontsize=FONT)
+    title = f"regret bound, {plural(len(history), 'trial')}" if steps else f"no bound before {plural(rule.after, 'evaluation')}"
+    ax.set_title(title, fontsize=FONT + 1, loc="left")
+    return finished(ax, path, legend="upper right")

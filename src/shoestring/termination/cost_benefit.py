@@ -1,0 +1,86 @@
+"""Stop when nothing is worth its cost.
+
+Source: Xie et al., "Cost-aware stopping for Bayesian optimization" (ICML 2026). Stop when
+
+    EI(x) <= price c(x)    for every x
+
+price being the improvement that one unit of cost must buy: EI per unit cost, which is maximised here, is at most the price
+everywhere. Where values are modelled as they are, it is the moment at which the Gittins index of every x is above the incumbent.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from .._format import rounded
+from ..acquisition.base import surface_of
+from ..acquisition.cost_aware import EIpu
+from ..cost.auto import AutoCost
+from ..cost.base import CostModel, expected_log_cost
+from ..data.history import History
+from ..errors import SpaceExhausted
+from ..space.space import Space
+from ..surrogate.belief import Belief
+from ..surrogate.gp import GP
+from .base import Lookout, StopRule, Verdict
+from .regret import check_after, check_number
+
+MODEL = GP()
+
+
+@dataclass(frozen=True)
+class WorthIt(StopRule):
+    """``WorthIt(price)``: stop when no config's expected gain is worth its expected cost.
+
+    price        the improvement, in the objective's units, that one unit of cost must buy
+    after        evaluations before the first check
+    cost_model   what the costs are predicted by
+
+    Trials that are still running count as if they had come out a little worse than expected: a new one must be worth its
+    cost on top of what they will bring.
+    """
+
+    price: float
+    after: int = 10
+    cost_model: CostModel = field(default_factory=AutoCost)
+
+    def __post_init__(self) -> None:
+        check_number("WorthIt", "price", self.price, 0.0, math.inf)
+        check_after("WorthIt", self.after)
+
+    def check(self, history: History, space: Space) -> Verdict:
+        found = history.evaluations
+        if found < self.after:
+            return Verdict(False, f"{found} of the {self.after} evaluations are there after which gain and cost are compared")
+        lookout = Lookout.over(history, space)
+        belief = lookout.belief(MODEL, self.cost_model)
+        if belief.cost is None:
+            return Verdict(False, "no trial has a cost yet that its gain could be compared with")
+        seeker = lookout.seeker(anywhere=False)
+        try:
+            peak = seeker.highest(surface_of(EIpu(), belief, seeker.rng))
+        except SpaceExhausted as end:
+            return Verdict(True, str(end))
+        gain, cost = gain_and_cost(belief, peak.u)
+        pending = expected_log_cost(belief.cost, lookout.seen.pending) if len(lookout.seen.pending) else np.empty(0)
+        evidence = {
+            "gain": gain, "cost": cost, "price": self.price, "worth": gain / cost, "pending_cost": float(np.exp(pending).sum()),
+        }
+        what = f"the best buy is a gain of {rounded(gain)} for a cost of {rounded(cost)}"
+        if gain <= self.price * cost:
+            reason = f"nothing is worth its cost any more: {what}; the price is {rounded(self.price)} a unit"
+            return Verdict(True, reason, evidence)
+        return Verdict(False, f"it is still worth while: {what}, {rounded(gain / cost)} a unit", evidence)
+
+
+def gain_and_cost(belief: Belief, u: np.ndarray) -> tuple[float, float]:
+    """Expected improvement in the objective's units, chance of failure counted, and expected cost at one point."""
+    assert belief.cost is not None
+    Z = belief.encoding.features(u[None, :])
+    gain = belief.gain(Z)
+    if belief.viability is not None:
+        gain *= float(np.exp(belief.viability.log_chance(Z)[0]))
+    return gain, float(np.exp(expected_log_cost(belief.cost, u[None, :])[0]))

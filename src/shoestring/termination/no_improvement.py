@@ -1,0 +1,46 @@
+"""The naive convergence test (section 4.1.1 of the termination paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .._format import plural
+from ..data.history import History
+from ..errors import MethodError
+from ..space.parameters import plain
+from ..space.space import Space
+from .base import StopRule, Verdict
+
+
+@dataclass(frozen=True)
+class Patience(StopRule):
+    """``Patience(i)``: stop once the best value has not changed for i consecutive finished trials; the first counts as a change.
+
+    Failed trials count: they brought nothing either. Trials below the target fidelity do not.
+    """
+
+    trials: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "trials", plain(self.trials))
+        if isinstance(self.trials, bool) or not isinstance(self.trials, int) or self.trials < 1:
+            raise MethodError(f"Patience: the number of trials must be a whole number >= 1, not {self.trials!r}")
+
+    def check(self, history: History, space: Space) -> Verdict:
+        waited = since_best(history)
+        evidence = {"unchanged": float(waited), "patience": float(self.trials)}
+        if waited >= self.trials:
+            return Verdict(True, f"the best value has not changed for {plural(waited, 'trial')}", evidence)
+        return Verdict(False, f"the best value has not changed for {waited} of {plural(self.trials, 'trial')}", evidence)
+
+
+def since_best(history: History) -> int:
+    """Trials since the best value last changed; 0 while nothing has succeeded."""
+    waited, best = 0, None
+    for value in history.results():
+        better = value is not None and (best is None or (value > best if history.maximize else value < best))
+        if better:
+            best, waited = value, 0
+        elif best is not None:
+            waited += 1
+    return waited
