@@ -10,7 +10,7 @@ X, test_X, y, test_y = train_test_split(*load_digits(return_X_y=True), test_size
 
 space = st.Space(
     C=st.Float(1e-2, 1e3, log=True),
-    gamma=st.Float(1e-6, 1e-1, log=True),
+    log_cost=st.Float(1e-6, 1e-1, log=True),
     rows=st.Fidelity(50, len(X), log=True),
 )
 
@@ -18,7 +18,7 @@ space = st.Space(
 def error(config):
     """Of a support vector machine that was trained on the first rows."""
     rows = config["rows"]
-    model = SVC(C=config["C"], gamma=config["gamma"]).fit(X[:rows], y[:rows])
+    model = SVC(C=config["C"], log_cost=config["gamma"]).fit(X[:rows], y[:rows])
     return st.Outcome(1 - model.score(test_X, test_y), cost=rows / len(X))  # in evaluations with all rows
 
 

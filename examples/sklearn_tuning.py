@@ -15,7 +15,7 @@ X, y = load_breast_cancer(return_X_y=True)
 space = st.Space(
     C=st.Float(1e-3, 1e3, log=True),
     kernel=st.Choice("linear", "rbf"),
-    gamma=st.Float(1e-5, 1e1, log=True, when={"kernel": "rbf"}),
+    log_cost=st.Float(1e-5, 1e1, log=True, when={"kernel": "rbf"}),
     class_weight=st.Choice(None, "balanced"),
 )
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import spearmanr
 
-from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
 from tests.problems import belief_of, plane, told_study
@@ -26,8 +26,8 @@ def line(count, noise, seed, length=0.2):
     covariance = kernel.covariance(kernel.scale(Z)) + (noise + 1e-9) * np.eye(count)
     posterior = Posterior.given(kernel, noise, Z, np.linalg.cholesky(covariance) @ rng.standard_normal(count), mean=0.0)
     incumbent = float(posterior.mean_at(Z).min())
-    belief = dataclasses.replace(belief, objective=posterior, incumbent=incumbent, tried=seen.U)
-    return belief, Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[:5])
+    belief = dataclasses.replace(belief, objective=posterior, incumbent=incumbent, evaluated=seen.U)
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[:5])
 
 
 def waves(config):
@@ -40,7 +40,7 @@ def wavy(dimensions, noise=None, count=None):
     belief, encoding, seen = belief_of(study)
     if noise is not None:
         belief = dataclasses.replace(belief, objective=dataclasses.replace(belief.objective, noise=noise))
-    return belief, Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
 
 
 def brute_force(belief, grid=GRID, draws=40_000, bins=32, seed=0):
@@ -72,7 +72,7 @@ def truth_on_line(count, noise, seed):
 
 def ranked(acquisition, count, noise, seed):
     """Spearman's rank correlation of surface and truth, and the truth where the surface is highest, over its maximum."""
-    belief, seeker = line(count, noise, seed)
+    belief, optimizer = line(count, noise, seed)
     truth = truth_on_line(count, noise, seed)
-    values = acquisition.surface(belief, seeker)(GRID, False)[0]
+    values = acquisition.surface(belief, optimizer)(GRID, False)[0]
     return spearmanr(truth, values)[0], truth[np.argmax(values)] / truth.max()

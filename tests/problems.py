@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 import shoestring as st
-from shoestring.data.dataset import observe
+from shoestring.data.dataset import to_dataset
 from shoestring.space.encoding import Encoding
-from shoestring.surrogate.belief import form_belief
+from shoestring.surrogate.belief import fit_belief
 
 
 def plane(dimensions=2):
@@ -68,5 +68,5 @@ def told_study(space, value, count, seed=0, error_where=None, **options):
 def belief_of(study, model=None):
     """What a model-based method would believe of the study's problem now."""
     encoding = Encoding(study.space)
-    seen = observe(study.history)
-    return form_belief(seen, encoding, model or st.GP(), None), encoding, seen
+    seen = to_dataset(study.history)
+    return fit_belief(seen, encoding, model or st.GP(), None), encoding, seen

@@ -7,9 +7,9 @@ from hypothesis import strategies as draws
 
 import shoestring as st
 from shoestring.data import trial_table as columns
-from shoestring.data.dataset import observe
+from shoestring.data.dataset import to_dataset
 from shoestring.data.trial import State
-from shoestring.data.trial_table import ARRAYS, Columns, encoded
+from shoestring.data.trial_table import ARRAYS, TrialTable, encode_configs
 from shoestring.errors import ConfigError, StudyError
 from shoestring.state import study_state as ledger
 from shoestring.storage.base import Changes, Stored
@@ -25,7 +25,7 @@ def require_equal(one, other):
         assert getattr(one, name).keys() == getattr(other, name).keys()
         for row, point in getattr(one, name).items():
             np.testing.assert_array_equal(point, getattr(other, name)[row])
-    assert set(other.mark[: other.count].tolist()) <= one.marks
+    assert set(other.hash[: other.count].tolist()) <= one.hashes
 
 
 @given(draws.data(), spaces())
@@ -33,13 +33,13 @@ def test_many_configs_are_encoded_as_each_by_itself(data, space):
     """Bit for bit: a study that is opened again must compute what it would have computed."""
     U = np.random.default_rng(data.draw(draws.integers(0, 99))).random((40, len(space)))
     configs = [space.decode(u) for u in U]
-    np.testing.assert_array_equal(encoded(configs, space), np.array([space.encode(config) for config in configs]))
-    assert encoded([], space).shape == (0, len(space))
+    np.testing.assert_array_equal(encode_configs(configs, space), np.array([space.encode(config) for config in configs]))
+    assert encode_configs([], space).shape == (0, len(space))
 
 
 def test_a_parameter_that_is_not_there_is_refused_as_by_the_space():
     configs = [{"x": 0.5}, {"x": 0.5, "z": 1.0}]
-    for call in (lambda: encoded(configs, st.Space(x=st.Float(0, 1))), lambda: st.Space(x=st.Float(0, 1)).encode(configs[1])):
+    for call in (lambda: encode_configs(configs, st.Space(x=st.Float(0, 1))), lambda: st.Space(x=st.Float(0, 1)).encode(configs[1])):
         with pytest.raises(KeyError, match="z"):
             call()
 
@@ -48,12 +48,12 @@ def test_a_parameter_that_is_not_there_is_refused_as_by_the_space():
 def test_columns_that_grow_and_are_rewritten_are_those_made_anew(data):
     """Trials are opened, closed out of order, and abandoned ones closed once more, one by one or together."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "ROOM", 2)
-        patch.setattr(columns, "PART", data.draw(draws.integers(1, 3)))
-        grown, known = Columns(SPACE), []
+        patch.setattr(columns, "INITIAL_CAPACITY", 2)
+        patch.setattr(columns, "ROWS_PER_WRITE", data.draw(draws.integers(1, 3)))
+        grown, known = TrialTable(SPACE), []
         for _ in range(data.draw(draws.integers(0, 6))):
             if data.draw(draws.booleans()):
-                assert grown.marks is not None  # from now on it is kept up to date
+                assert grown.hashes is not None  # from now on it is kept up to date
             late = [trial for trial in known if trial.state in (State.RUNNING, State.ABANDONED)]
             if late and data.draw(draws.booleans()):
                 trial = data.draw(closed(data.draw(draws.sampled_from(late))))
@@ -61,17 +61,17 @@ def test_columns_that_grow_and_are_rewritten_are_those_made_anew(data):
                 grown.put(trial.number, trial)
             else:
                 new = [data.draw(trials(len(known) + j)) for j in range(data.draw(draws.integers(1, 5)))]
-                before = grown.stamp
+                before = grown.version
                 grown.put_all(len(known), new)
                 known += new
-                assert grown.stamp > before
-        require_equal(grown, Columns.of(known, SPACE))
-        one_by_one = Columns(SPACE)
+                assert grown.version > before
+        require_equal(grown, TrialTable.of(known, SPACE))
+        one_by_one = TrialTable(SPACE)
         for trial in known:
             one_by_one.put(trial.number, trial)
         require_equal(one_by_one, grown)
         part = data.draw(draws.integers(0, len(known)))
-        require_equal(grown.first(part), Columns.of(known[:part], SPACE))
+        require_equal(grown.first(part), TrialTable.of(known[:part], SPACE))
 
 
 @given(several())
@@ -82,16 +82,16 @@ def test_what_a_history_says_is_what_its_trials_say(found):
     models = [trial.suggestion["model"] for trial in found if "model" in trial.suggestion]
     assert history.counted == sum(trial.state is not State.ABANDONED for trial in found)
     assert history.spent == np.array([trial.cost or 0.0 for trial in found]).sum()  # exactly: suggestions depend on it
-    assert history.known == (models[-1] if models else None)
+    assert history.warm_start == (models[-1] if models else None)
     assert history.number_of(State.DONE, State.FAILED) == sum(trial.state in (State.DONE, State.FAILED) for trial in found)
     assert history.having(State.DONE) == tuple(done)
     ended = [trial for trial in at_target if trial.state in (State.DONE, State.FAILED)]
     assert history.results() == [trial.value for trial in ended]
-    seen = observe(history)
+    seen = to_dataset(history)
     assert seen.finished == len(done)
     np.testing.assert_array_equal(seen.y[: len(done)], [trial.value for trial in done])
     np.testing.assert_array_equal(seen.at_target[: len(done)], [trial.config["epochs"] == 9 for trial in done])
-    np.testing.assert_array_equal(np.isfinite(seen.slopes[: len(done), 0]), [trial.gradient is not None for trial in done])
+    np.testing.assert_array_equal(np.isfinite(seen.gradients[: len(done), 0]), [trial.gradient is not None for trial in done])
     for points, state in ((seen.U[: len(done)], State.DONE), (seen.failed, State.FAILED), (seen.pending, State.RUNNING)):
         expected = [SPACE.encode(trial.config) for trial in found if trial.state is state]
         np.testing.assert_array_equal(points, np.array(expected).reshape(len(expected), len(SPACE)))
@@ -103,14 +103,14 @@ def test_what_a_history_says_is_what_its_trials_say(found):
 def test_a_trial_that_does_not_fit_is_named_and_those_before_it_are_known(monkeypatch, part):
     """Opened at once or not: nothing is known of it, nor of those after it."""
     study = st.Study(st.Space(kind=st.Choice("a", "b")))
-    monkeypatch.setattr(ledger, "PART", part)
+    monkeypatch.setattr(ledger, "ROWS_PER_WRITE", part)
     kinds = ["a", "b", "c", "a"]
     found = [Stored(st.Trial(number, {"kind": kind}), number + 1) for number, kind in enumerate(kinds)]
     monkeypatch.setattr(study.storage, "since", lambda *_: Changes(4, found, []))
     for _ in range(2):
         with pytest.raises(StudyError, match="trial 2 is of a wider space"):
             study.refresh()
-        assert len(study.ledger) == study.ledger.columns.count == 2
+        assert len(study.state) == study.state.table.count == 2
     with pytest.raises(ConfigError):
-        study.ledger.columns.put(2, found[2].trial)
-    assert study.ledger.columns.count == 2
+        study.state.table.put(2, found[2].trial)
+    assert study.state.table.count == 2

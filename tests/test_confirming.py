@@ -48,7 +48,7 @@ def test_a_confirmation_that_disappoints_is_not_kept():
         study.add({"x": x, "s": 0.0}, (x - 0.3) ** 2, cost=0.05)
         study.add({"x": x, "s": 1.0}, (x - 0.7) ** 2 + 0.5, cost=1.0)
     config = study.recommend().config
-    study.ledger.enqueue(config, {"by": "you", "why": CONFIRMS})
+    study.state.enqueue(config, {"by": "you", "why": CONFIRMS})
     trial = study.ask()
     study.tell(trial, 50.0, cost=1.0)
     assert study.recommend().config != config

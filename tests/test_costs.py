@@ -109,13 +109,13 @@ def test_cost_awareness_saves_cost_at_the_same_number_of_trials():
     assert np.mean(aware) < 0.7 * np.mean(plain)
 
 
-def situation(cost, n=10, **options):
+def context(cost, n=10, **options):
     study = st.Study(SPACE, **options)
     rng = np.random.default_rng(0)
     for u in SPACE.snap(rng.random((n, len(SPACE)))):
         config = SPACE.decode(u)
         study.add(config, train(config).value, cost=cost(config, rng))
-    return study.situation
+    return study.context
 
 
 @pytest.mark.parametrize(
@@ -129,13 +129,13 @@ def situation(cost, n=10, **options):
     ids=["foretold", "equal", "alike", "at random"],
 )
 def test_auto_looks_at_costs_only_when_they_differ_in_a_way_that_can_be_foretold(cost, matter):
-    assert costs_matter(situation(cost, 20)) is matter
+    assert costs_matter(context(cost, 20)) is matter
 
 
 def test_auto_ignores_measured_times_too_short_to_matter():
     study = st.Study(SPACE)
     study.minimize(lambda config: train(config).value, 12)
-    assert not costs_matter(study.situation)
+    assert not costs_matter(study.context)
 
 
 def test_cooling_without_a_budget_is_an_error_that_says_what_to_do():

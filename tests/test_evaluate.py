@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.data.dataset import observe
+from shoestring.data.dataset import to_dataset
 from shoestring.execution.evaluate import LiveTrial, call
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
@@ -187,7 +187,7 @@ def test_the_reports_of_failed_and_interrupted_trials_are_kept():
     again = st.Study.from_json(study.to_json(), method=st.Random())
     for trial in again.history:
         assert trial.reports == ({"value": 0.9, "fidelity": {"epochs": 2}, "cost": 2.0},)
-    assert observe(again.log).traces == 2
+    assert to_dataset(again.log).intermediate == 2
 
 
 def test_an_interruption_on_the_way_changes_nothing_that_comes_after():

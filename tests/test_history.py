@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.data.dataset import observe
+from shoestring.data.dataset import to_dataset
 from tests.problems import plane
 
 
@@ -63,17 +63,17 @@ def test_a_low_fidelity_is_best_only_while_there_is_nothing_else():
 @pytest.mark.parametrize("maximize", [False, True])
 def test_observations(maximize):
     history = history_of(ROWS, maximize=maximize)
-    seen = observe(history)
+    seen = to_dataset(history)
     np.testing.assert_array_equal(seen.y, np.array([3.0, -1.0, 0.0]) * (-1 if maximize else 1))
     np.testing.assert_allclose(seen.U[:, 0], [0.1, 0.3, 0.6])
     np.testing.assert_allclose(seen.failed[:, 0], [0.2])
     np.testing.assert_allclose(seen.pending[:, 0], [0.5])
-    np.testing.assert_allclose(np.sort(seen.seen[:, 0]), [0.1, 0.2, 0.3, 0.5, 0.6])  # an abandoned config may be asked again
+    np.testing.assert_allclose(np.sort(seen.visited[:, 0]), [0.1, 0.2, 0.3, 0.5, 0.6])  # an abandoned config may be asked again
     assert list(seen.order) == ([0, 2, 1] if maximize else [1, 2, 0])
 
 
 def test_an_empty_history_has_empty_observations():
-    seen = observe(history_of([]))
+    seen = to_dataset(history_of([]))
     assert seen.U.shape == seen.failed.shape == seen.pending.shape == (0, 1)
     assert len(seen.y) == 0
 
@@ -82,7 +82,7 @@ def test_trials_at_the_target_come_first():
     space = st.Space(x0=st.Float(0, 1), epochs=st.Fidelity(1, 9))
     rows = [({"x0": 0.1, "epochs": 1}, DONE, -5.0, 1.0), ({"x0": 0.2}, DONE, 2.0, 1.0), ({"x0": 0.3}, DONE, 1.0, 1.0)]
     history = history_of(rows, space)
-    seen = observe(history)
+    seen = to_dataset(history)
     assert list(seen.at_target) == [False, True, True]
     assert list(seen.order) == [2, 1, 0]
 
@@ -105,8 +105,8 @@ def study_with_gradients(*gradients, **settings):
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
 def test_a_gradient_becomes_slopes_along_the_unit_cube(direction):
-    seen, sign = observe(study_with_gradients(SLOPES, direction=direction).log), -1.0 if direction == "maximize" else 1.0
-    known = {name: slope for name, slope in zip(SCALES, seen.slopes[0] * sign, strict=True) if np.isfinite(slope)}
+    seen, sign = to_dataset(study_with_gradients(SLOPES, direction=direction).log), -1.0 if direction == "maximize" else 1.0
+    known = {name: slope for name, slope in zip(SCALES, seen.gradients[0] * sign, strict=True) if np.isfinite(slope)}
     log_range = {"rate": np.log(1e3), "rounds": np.log(64.5 / 0.5), "epochs": np.log(81.5 / 0.5)}
     by_hand = {"width": -2.0 * 8, "trees": 0.5 * 11, "grid": 3.0 * 1.25} | {
         name: SLOPES[name] * CONFIG[name] * wide for name, wide in log_range.items()
@@ -117,25 +117,25 @@ def test_a_gradient_becomes_slopes_along_the_unit_cube(direction):
 def test_some_trials_have_slopes_and_some_have_none():
     study = study_with_gradients({"rate": 1.0}, None, {"width": -3.0})
     study.add(CONFIG, error="lost", gradient={"width": 1.0})
-    seen = observe(study.log)
-    assert seen.slopes.shape == seen.U.shape == (3, len(SCALES))
-    known = np.isfinite(seen.slopes)
+    seen = to_dataset(study.log)
+    assert seen.gradients.shape == seen.U.shape == (3, len(SCALES))
+    known = np.isfinite(seen.gradients)
     assert known.sum(axis=1).tolist() == [1, 0, 1]
     assert known[0, 0]
     assert known[2, 1]
-    part = seen.only(np.array([2]))
-    np.testing.assert_array_equal(part.slopes, seen.slopes[[2]])
-    assert observe(st.Study(SCALES).log).slopes.shape == (0, len(SCALES))
+    part = seen.select(np.array([2]))
+    np.testing.assert_array_equal(part.gradients, seen.gradients[[2]])
+    assert to_dataset(st.Study(SCALES).log).gradients.shape == (0, len(SCALES))
 
 
 def test_a_slope_too_steep_for_a_float_counts_as_unknown():
-    assert np.isnan(observe(study_with_gradients({"width": 1e308}).log).slopes).all()
+    assert np.isnan(to_dataset(study_with_gradients({"width": 1e308}).log).gradients).all()
 
 
 def test_gradients_are_kept_when_a_study_is_written_and_read():
     study = study_with_gradients(SLOPES, None)
     again = st.Study.from_json(study.to_json())
-    np.testing.assert_array_equal(observe(again.log).slopes, observe(study.log).slopes)
+    np.testing.assert_array_equal(to_dataset(again.log).gradients, to_dataset(study.log).gradients)
 
 
 def test_a_view_of_a_study_is_of_one_moment():
@@ -147,7 +147,7 @@ def test_a_view_of_a_study_is_of_one_moment():
     study.give_back(lost.number)
 
     def said(history):
-        seen, running = observe(history), [trial.number for trial in history.having(RUNNING)]
+        seen, running = to_dataset(history), [trial.number for trial in history.having(RUNNING)]
         numbers = history.counted, history.spent, history.best.number, len(history[-2:])
         return [*map(str, history)], running, numbers, history.results(), seen.y.tolist(), seen.pending.tolist()
 

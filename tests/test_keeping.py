@@ -168,7 +168,7 @@ def test_a_process_that_runs_while_the_space_is_extended_goes_on_in_it(database,
     assert old.ask().config["x"] == 1.5
     assert old.space == WIDER
     assert old.tell(before, 0.2).value == 0.2
-    np.testing.assert_array_equal(old.log.columns.U[1], WIDER.encode(wide))
+    np.testing.assert_array_equal(old.log.table.U[1], WIDER.encode(wide))
     assert WIDER.check(old.ask().config)
     assert old.best.number == before.number
 
@@ -238,7 +238,7 @@ def test_the_worker_of_a_config_that_has_failed_by_its_losses_may_be_alive_after
     monkeypatch.setattr("shoestring.storage.trial_lifecycle.LOSSES", 1)
     owner, other = (study(database, method=st.Random(), lease=0.2) for _ in range(2))
     trial = owner.ask()
-    owner.ledger.heart.let_go(trial.number)
+    owner.state.heart.let_go(trial.number)
     time.sleep(0.3)
     other.ask()
     assert other.history[trial.number].state is st.State.FAILED

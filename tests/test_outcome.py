@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.data.outcome import conclude, read_value
+from shoestring.data.outcome import finish_trial, read_value
 
 TRIAL = st.Trial(3, {"x": 0.5, "n": 2, "c": "a", "on": True})
 
 
 def concluded(value=None, error=None, seconds=0.5, **told):
-    return conclude(TRIAL, st.Outcome(value, **told), error, seconds)
+    return finish_trial(TRIAL, st.Outcome(value, **told), error, seconds)
 
 
 @pytest.mark.parametrize("value", [1, 1.0, np.float32(1), np.int64(1), np.array(1.0), np.array([1.0]), np.array([[1]])])

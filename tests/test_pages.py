@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 from shoestring.data import persistent_list as pages
-from shoestring.data.persistent_list import Pages
+from shoestring.data.persistent_list import PersistentList
 
 actions = draws.lists(draws.tuples(draws.sampled_from(["append", "extend", "set", "copy"]), draws.integers(0, 9)), max_size=25)
 
@@ -16,8 +16,8 @@ actions = draws.lists(draws.tuples(draws.sampled_from(["append", "extend", "set"
 @given(actions, draws.integers(1, 4))
 def test_it_is_as_a_list_and_copies_keep_what_they_had(steps, size):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pages, "SIZE", size)
-        items, plain = Pages(), []
+        patch.setattr(pages, "PAGE_SIZE", size)
+        items, plain = PersistentList(), []
         copies = []
         for step, number in steps:
             if step == "append":
@@ -27,7 +27,7 @@ def test_it_is_as_a_list_and_copies_keep_what_they_had(steps, size):
                 items.extend(range(number))
                 plain.extend(range(number))
             elif step == "copy":
-                copies.append((Pages(items), tuple(plain)))
+                copies.append((PersistentList(items), tuple(plain)))
             elif plain:
                 items[number % len(plain)] = plain[number % len(plain)] = -number
         for found, expected in [*copies, (items, tuple(plain))]:
@@ -37,21 +37,21 @@ def test_it_is_as_a_list_and_copies_keep_what_they_had(steps, size):
             assert found[1:5:2] == expected[1:5:2]
             assert found == expected
             assert expected == found
-            assert found == Pages(expected)
+            assert found == PersistentList(expected)
             assert list(reversed(found)) == list(reversed(expected))
             assert repr(found) == repr(expected)
 
 
 def test_items_that_are_not_there():
-    items = Pages("abc")
+    items = PersistentList("abc")
     for index in (3, -4):
         with pytest.raises(IndexError):
             items[index]
         with pytest.raises(IndexError):
             items[index] = "x"
-    assert list(Pages()) == []
-    assert items != Pages("abd")
-    assert items != Pages("ab")
+    assert list(PersistentList()) == []
+    assert items != PersistentList("abd")
+    assert items != PersistentList("ab")
     assert items != "abc"
 
 
@@ -60,12 +60,12 @@ def test_what_cannot_be_read_to_its_end_changes_nothing():
         yield "d"
         raise ValueError
 
-    items = Pages("abc")
+    items = PersistentList("abc")
     with pytest.raises(ValueError):
         items.extend(broken())
     assert items == tuple("abc")
 
 
 def test_it_travels():
-    items = Pages(range(2000))
+    items = PersistentList(range(2000))
     assert pickle.loads(pickle.dumps(items)) == copy.deepcopy(items) == items

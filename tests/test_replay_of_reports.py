@@ -23,9 +23,9 @@ def reports(trial, *steps):
 class CountingReports:
     """A method that looks at what running trials have reported: it may, so replay must know it."""
 
-    def suggest(self, situation):
-        told = sum(len(trial.reports) for trial in situation.history if trial.state is State.RUNNING)
-        return st.Random().suggest(replace(situation, seed=told))
+    def suggest(self, context):
+        told = sum(len(trial.reports) for trial in context.history if trial.state is State.RUNNING)
+        return st.Random().suggest(replace(context, seed=told))
 
 
 def study(place, method, space=SPACE, **options):
@@ -39,7 +39,7 @@ def replayed(place, method):
 
 def keep(kept, trial, *steps):
     """Of a trial that this process holds; not more than once a second by the ledger itself."""
-    assert kept.storage.report(kept.ledger.study, trial.number, kept.ledger.heart.token(trial.number), reports(trial, *steps))
+    assert kept.storage.report(kept.state.study, trial.number, kept.state.heart.token(trial.number), reports(trial, *steps))
 
 
 @pytest.mark.parametrize("space", [SPACE, PLAIN], ids=["fidelity", "plain"])
@@ -51,7 +51,7 @@ def test_a_method_that_looks_at_reports_of_running_trials(sqlite_place, space):
     keep(kept, second, 1)
     keep(kept, first, 1, 2, 3, 4)
     assert kept.ask().basis["reports"] == {"0": 4, "1": 1}
-    kept.ledger.close(kept.ledger.trials[0].finish(State.DONE, value=1.0, cost=1.0, reports=tuple(reports(first, 1, 2, 3, 4, 5))))
+    kept.state.close(kept.state.trials[0].finish(State.DONE, value=1.0, cost=1.0, reports=tuple(reports(first, 1, 2, 3, 4, 5))))
     assert kept.ask().basis["reports"] == {"1": 1}
     kept.tell(second, 1.0, cost=1.0)
     assert "reports" not in kept.ask().basis
@@ -68,10 +68,10 @@ def test_a_late_result_of_an_abandoned_trial_does_not_hide_what_it_had_reported(
     lost = kept.ask()
     keep(kept, lost, 1, 2, 3)
     kept.refresh()
-    before = kept.ledger.trials[lost.number]
-    kept.ledger.close(before.finish(State.ABANDONED, cost=1.0))
+    before = kept.state.trials[lost.number]
+    kept.state.close(before.finish(State.ABANDONED, cost=1.0))
     assert kept.ask().basis["reports"] == {str(lost.number): 3}
-    kept.ledger.close(before.finish(State.DONE, value=0.5, cost=5.0, reports=tuple(reports(lost, 1, 2, 3, 4))))
+    kept.state.close(before.finish(State.DONE, value=0.5, cost=5.0, reports=tuple(reports(lost, 1, 2, 3, 4))))
     kept.ask()
     assert replayed(sqlite_place, method) == (7, None)
 
@@ -98,21 +98,21 @@ def test_a_trial_that_was_stopped_early_is_seen_as_it_was_asked(sqlite_place):
     seen = []
 
     class Looking:
-        def suggest(self, situation):
-            seen.append([(trial.config, trial.fidelity) for trial in situation.history])
-            return st.Random().suggest(situation)
+        def suggest(self, context):
+            seen.append([(trial.config, trial.fidelity) for trial in context.history])
+            return st.Random().suggest(context)
 
     kept = study(sqlite_place, Looking())
     first = kept.ask()
     kept.ask()
     asked = dict(first.fidelity)
     cut = replace(
-        kept.ledger.trials[0],
+        kept.state.trials[0],
         config={**first.config, "s": 1},
         fidelity={"s": 1},
         suggestion={**first.suggestion, "asked": asked, "stopped": {"kind": "hopeless"}},
     )
-    kept.ledger.close(cut.finish(State.DONE, value=1.0, cost=1.0))
+    kept.state.close(cut.finish(State.DONE, value=1.0, cost=1.0))
     kept.ask()
     then, seen = seen, []
     kept.replay()

@@ -68,10 +68,10 @@ def interrupted(**options):
 
 def test_ctrl_c_while_the_optimizer_thinks_keeps_what_was_learnt():
     class Slow:
-        def suggest(self, situation):
-            if situation.number == 3:
+        def suggest(self, context):
+            if context.number == 3:
                 raise KeyboardInterrupt
-            return st.Random().suggest(situation)
+            return st.Random().suggest(context)
 
     result = interrupted(method=Slow())
     assert len(result.history) == 3

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.acquisition.optimize.candidates import known
+from shoestring.acquisition.optimize.candidates import is_visited
 from shoestring.space.encoding import Encoding
 from tests.spaces import configs, is_active, small, spaces, text, values_of
 
@@ -75,7 +75,7 @@ def test_a_snapped_point_has_the_features_of_its_config(space, seed):
 @given(spaces(finite=True), draws.integers(0, 2**32 - 1))
 def test_a_snapped_point_is_recognised_as_its_config(space, seed):
     U = space.snap(points(space, seed=seed))
-    assert known(U, np.array([space.encode(space.decode(u)) for u in U])).all()
+    assert is_visited(U, np.array([space.encode(space.decode(u)) for u in U])).all()
 
 
 @pytest.mark.parametrize("low", [0.0, 0.3, -1.7])
@@ -83,7 +83,7 @@ def test_a_snapped_point_is_recognised_as_its_config(space, seed):
 def test_every_value_of_a_stepped_grid_is_recognised(low, levels):
     space = st.Space(x=st.Float(low, low + 0.1 * (levels - 1), step=0.1))
     U = space.grid()
-    assert known(U, np.array([space.encode(space.decode(u)) for u in U])).all()
+    assert is_visited(U, np.array([space.encode(space.decode(u)) for u in U])).all()
 
 
 @given(spaces())

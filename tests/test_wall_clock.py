@@ -48,7 +48,7 @@ def test_one_after_the_other_adds_up(sqlite_place, now):
         for _ in range(4):
             now.now += 2.5
             look(clock)
-        clock.study.ledger.course.save_seconds()
+        clock.study.state.run_status.save_seconds()
         now.now += 100.0  # nobody is at work
     assert at_end(sqlite_place) == 30.0
 
@@ -118,8 +118,8 @@ def test_less_than_a_second_is_not_lost(sqlite_place, now, monkeypatch):
         clock.tick()
     assert len(writes) == 3
     assert clock.study.seconds == 3.75
-    clock.study.ledger.course.save_seconds()
-    clock.study.ledger.course.save_seconds()
+    clock.study.state.run_status.save_seconds()
+    clock.study.state.run_status.save_seconds()
     assert len(writes) == 4
     assert at_end(sqlite_place) == 3.75
 
@@ -136,7 +136,7 @@ def test_a_storage_that_is_away_is_told_later(sqlite_place, now, monkeypatch, ca
             now.now += 4.0
             clock.tick()
         with pytest.raises(st.StorageError):
-            clock.study.ledger.course.save_seconds()
+            clock.study.state.run_status.save_seconds()
     assert caplog.text == ""
     assert clock.study.seconds == 12.0
     clock.study.refresh()

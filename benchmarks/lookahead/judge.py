@@ -26,7 +26,7 @@ def estimate(belief: Any, u: Any) -> float:
     root = float(np.sqrt(posterior.mean_and_variance(x)[1][0] + posterior.noise))
     rng = np.random.default_rng(0)
     near = np.clip(u + 0.1 * rng.standard_normal((STARTS // 4, len(u))), 0.0, 1.0)
-    starts = np.vstack([belief.tried, near, rng.random((STARTS, len(u)))])
+    starts = np.vstack([belief.evaluated, near, rng.random((STARTS, len(u)))])
     free = np.ones(len(u), dtype=bool)
 
     def lowest(w: float) -> float:
@@ -48,15 +48,15 @@ def estimate(belief: Any, u: Any) -> float:
 def compare(n: int, seed: int, config: dict[str, float]) -> dict[str, float]:
     """KG of BoTorch's suggestion and of ours."""
     import shoestring as st
-    from shoestring.data.dataset import observe
+    from shoestring.data.dataset import to_dataset
     from shoestring.space.encoding import Encoding
-    from shoestring.surrogate.belief import form_belief
+    from shoestring.surrogate.belief import fit_belief
 
     space = shoestring_space(PROBLEM)
     study = st.Study(space, method=st.KG(), seed=seed, stop=None)
     for given, value in observations(n, seed):
         study.add(given, value, cost=1.0)
-    belief = form_belief(observe(study.log), Encoding(space), st.GP(), None)
+    belief = fit_belief(to_dataset(study.log), Encoding(space), st.GP(), None)
     own = study.ask().config
     ours, theirs = (estimate(belief, space.encode(each)) for each in (own, config))
     return {"ours": ours, "botorch": theirs, "ratio": ours / theirs if theirs > 0 else float("inf")}

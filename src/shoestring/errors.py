@@ -58,7 +58,7 @@ class Away(StorageError):
     """A storage that does not answer, but may do so later: the server is down, another program keeps the file locked."""
 
 
-class Behind(StorageError):
+class Conflict(StorageError):
     """Somebody else has written since one looked; look again."""
 
 

@@ -24,7 +24,7 @@ from .data.history import History
 from .data.trial import State, Trial
 from .errors import BudgetError, MethodError, SpaceError
 from .execution.evaluate import Objective
-from .execution.factory import hire, length_of_time, whole
+from .execution.factory import length_of_time, make_executor, whole
 from .execution.runner import Callback, run
 from .report.result import Recommendation, Result
 from .search.auto import choose_cost_model, choose_method
@@ -129,7 +129,7 @@ class Study(Asking):
         self._encoding, self.spaces = Encoding(space), [space]
         if found is not None:
             take_over(self, found)
-        self.ledger = begun(self, self.storage, name, length_of_time(lease, "lease"), extend)
+        self.state = begun(self, self.storage, name, length_of_time(lease, "lease"), extend)
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Study(Asking):
         """
         with self._lock:
             history = self.log if history is None else history
-            found = recommend(self.situation_of(history), tried)
+            found = recommend(self.context_of(history), tried)
             if found is None:
                 return None
             if found.row is None:
@@ -155,7 +155,7 @@ class Study(Asking):
     def pareto_front(self) -> Front:
         """The EI-cost front at the present step, where each method would land on it, and the alpha of each landing."""
         with self._lock:
-            return pareto_front(self.situation)
+            return pareto_front(self.context)
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
@@ -166,33 +166,33 @@ class Study(Asking):
 
     def halt(self, reason: str = "halted by request") -> None:
         """End the running ``minimize`` after the present trial; for callbacks and other threads."""
-        self.ledger.course.halt(reason)
+        self.state.run_status.halt(reason)
 
     @property
     def halted(self) -> str | None:
         """Why somebody asked for an end, or None; all processes that work on the study see it."""
-        return self.ledger.course.halted
+        return self.state.run_status.halted
 
     @halted.setter
     def halted(self, reason: str | None) -> None:
         if reason is None:
-            self.ledger.course.begin_to_listen()
+            self.state.run_status.begin_to_listen()
         else:
-            self.ledger.course.halt(reason)
+            self.state.run_status.halt(reason)
 
     @property
     def seconds(self) -> float:
         """Of wall-clock time during which anybody, in whatever process, was inside ``minimize``."""
-        return self.ledger.course.seconds
+        return self.state.run_status.seconds
 
     @seconds.setter
     def seconds(self, total: float) -> None:
-        self.ledger.course.took(total)  # it can only grow
+        self.state.run_status.took(total)  # it can only grow
 
     def replay(self) -> Replay:
         """Compute every suggestion again from what is stored, and tell the first that differs."""
         with self._lock:
-            self.ledger.refresh()
+            self.state.refresh()
             return replay(self)
 
     # -- the loop ----------------------------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Study(Asking):
         timeout    of a trial, "10m" or seconds: then it is killed and has failed, with a cost that is a lower bound
         retries    how often a trial that failed by an exception or a crash is tried again, as another trial
         """
-        crew = hire(
+        crew = make_executor(
             objective, self.space,
             workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
         )
@@ -247,7 +247,7 @@ class Study(Asking):
         confirm: bool = False,
     ) -> Result:
         """As ``minimize``, the other way up."""
-        crew = hire(
+        crew = make_executor(
             objective, self.space,
             workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
         )
@@ -316,5 +316,5 @@ def _optimize(
         return getattr(study, direction)(objective, budget, **running)  # type: ignore[no-any-return]
     except Exception as error:
         error.study = study  # type: ignore[attr-defined]
-        error.add_note(f"{plural(len(study.ledger), 'trial')} of the study are kept: they are in this exception's .study")
+        error.add_note(f"{plural(len(study.state), 'trial')} of the study are kept: they are in this exception's .study")
         raise

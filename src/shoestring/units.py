@@ -20,7 +20,7 @@ def settle_unit(study: Study, budget: Budget) -> None:
     study.per_hour = budget.per_hour if budget.per_hour is not None else study.per_hour
     if budget.unit is None or budget.unit == study.unit:
         return
-    if any(trial.cost is not None for trial in study.ledger.trials):
+    if any(trial.cost is not None for trial in study.state.trials):
         raise BudgetError(
             f"this study counts cost in {study.unit}, not in {budget.unit}; "
             f'give st.Budget(cost=..., unit="{study.unit}"), or st.Budget(seconds=...) for wall-clock time, '

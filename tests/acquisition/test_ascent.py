@@ -10,10 +10,10 @@ def quadratic(dimensions, condition, seed):
     rng = np.random.default_rng(seed)
     Q, _ = np.linalg.qr(rng.normal(size=(dimensions, dimensions)))
     H = Q @ np.diag(np.geomspace(1, condition, dimensions)) @ Q.T
-    peak = rng.uniform(-0.5, 1.5, dimensions)
+    optimum = rng.uniform(-0.5, 1.5, dimensions)
 
     def value(x):
-        off = x - peak
+        off = x - optimum
         return -0.5 * np.einsum("bi,ij,bj->b", off, H, off), -off @ H
 
     return value

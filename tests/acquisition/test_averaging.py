@@ -7,28 +7,28 @@ import pytest
 
 import shoestring as st
 from shoestring.acquisition.base import average, log_mean, surface_of
-from shoestring.acquisition.optimize.optimizer import Seeker
-from shoestring.acquisition.paced import Paced
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
+from shoestring.acquisition.paced import PacedGittins
 from shoestring.cost.linear import LinearCost
 from shoestring.search.bayes import choose
-from shoestring.surrogate.belief import Spending, believed_cost
+from shoestring.surrogate.belief import Spending, fit_cost
 from tests.differences import gradients_of
 from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study
 
 MCMC = st.GP(inference="mcmc", sets=3)
 INFORMATION = [st.MES(), st.ES(samples=512), st.PES()]
-LOGS = [st.EI(), st.LogEI(), st.PI(), st.EIpu(), st.EIAlpha(0.5), st.EICool(), st.CEI(), st.KG(), Paced(), *INFORMATION]
+LOGS = [st.EI(), st.LogEI(), st.PI(), st.EIpu(), st.EIAlpha(0.5), st.EICool(), st.CEI(), st.KG(), PacedGittins(), *INFORMATION]
 PLAIN = [st.LCB(), st.Gittins(), st.Gittins(0.5)]
 
 
-def situation(space=None, value=branin, n=12, model=MCMC, error_where=None):
+def context(space=None, value=branin, n=12, model=MCMC, error_where=None):
     study = told_study(space or plane(), value, n, error_where=error_where)
     belief, encoding, seen = belief_of(study, model)
-    gamma = 3 * seen.priced[:, 0] + 0.1 * np.random.default_rng(3).normal(size=len(seen.priced))
-    cost = believed_cost(replace(seen, gamma=gamma), encoding, LinearCost())
+    gamma = 3 * seen.cost_points[:, 0] + 0.1 * np.random.default_rng(3).normal(size=len(seen.cost_points))
+    cost = fit_cost(replace(seen, log_cost=gamma), encoding, LinearCost())
     known = {"cost": cost, "spending": Spending(100.0, 10.0, 5.0)}
-    belief = replace(belief, alternatives=tuple(replace(each, **known) for each in belief.alternatives), **known)
-    return belief, Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
+    belief = replace(belief, hyperparameter_samples=tuple(replace(each, **known) for each in belief.hyperparameter_samples), **known)
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
 
 
 def rng():
@@ -37,9 +37,9 @@ def rng():
 
 @pytest.mark.parametrize("acquisition", LOGS + PLAIN, ids=repr)
 def test_the_surface_is_the_average_by_hand(acquisition):
-    belief, _ = situation()
+    belief, _ = context()
     U, draw = rng().random((20, 2)), rng()
-    each = np.array([acquisition.on(part, draw)(U, False)[0] for part in belief.alternatives])
+    each = np.array([acquisition.on(part, draw)(U, False)[0] for part in belief.hyperparameter_samples])
     by_hand = np.log(np.exp(each).mean(axis=0)) if acquisition in LOGS else each.mean(axis=0)
     np.testing.assert_allclose(surface_of(acquisition, belief, rng())(U, False)[0], by_hand, rtol=1e-9)
     assert len({tuple(row) for row in each}) == 3  # the sets differ
@@ -48,7 +48,7 @@ def test_the_surface_is_the_average_by_hand(acquisition):
 @pytest.mark.parametrize("acquisition", [st.EI(), st.PI(), st.LCB(), st.EIAlpha(0.5), st.Gittins(), st.KG()], ids=repr)
 @pytest.mark.parametrize("failing", [None, lambda config: config["x1"] > 0.8], ids=["", "failures"])
 def test_its_gradient_is_that_of_differences(acquisition, failing):
-    belief, _ = situation(n=20, error_where=failing)
+    belief, _ = context(n=20, error_where=failing)
     surface = surface_of(acquisition, belief, rng())
     U = rng().uniform(0.05, 0.95, (8, 2))
     value, slope = surface(U, True)
@@ -58,7 +58,7 @@ def test_its_gradient_is_that_of_differences(acquisition, failing):
 
 
 def test_with_one_set_it_is_the_acquisitions_own():
-    belief, _ = situation(model=st.GP())
+    belief, _ = context(model=st.GP())
     U = rng().random((10, 2))
     for acquisition in LOGS + PLAIN:
         value, slope = acquisition.on(belief, rng())(U, True)
@@ -91,20 +91,20 @@ class Plain:
 class Own(Plain):
     """Has a way of choosing that knows nothing of sets either."""
 
-    def choose(self, belief, seeker):
+    def choose(self, belief, optimizer):
         raise AssertionError("it would look at one set only")
 
 
 @pytest.mark.parametrize("acquisition", [Plain(), Own()], ids=["on", "on and choose"])
 def test_an_acquisition_that_knows_nothing_of_sets_is_averaged_too(acquisition):
-    belief, seeker = situation()
-    found = choose(acquisition, belief, replace(seeker, rng=rng())).u
-    averaged = average([st.EI().on(each, rng()) for each in belief.alternatives], in_logs=True)
-    np.testing.assert_array_equal(found, replace(seeker, rng=rng()).highest(averaged).u)
+    belief, optimizer = context()
+    found = choose(acquisition, belief, replace(optimizer, rng=rng())).u
+    averaged = average([st.EI().on(each, rng()) for each in belief.hyperparameter_samples], in_logs=True)
+    np.testing.assert_array_equal(found, replace(optimizer, rng=rng()).maximize(averaged).u)
 
 
 def mean_ei(belief, U):
-    return np.mean([np.exp(st.EI().on(each, rng())(U, False)[0]) for each in belief.alternatives], axis=0)
+    return np.mean([np.exp(st.EI().on(each, rng())(U, False)[0]) for each in belief.hyperparameter_samples], axis=0)
 
 
 def log_cost(belief, u):
@@ -113,18 +113,18 @@ def log_cost(belief, u):
 
 
 def test_cei_keeps_its_share_of_the_mean_ei_and_costs_less():
-    belief, seeker = situation()
-    best = choose(st.EI(), belief, replace(seeker, rng=rng())).u
-    frugal = choose(st.CEI(0.4), belief, replace(seeker, rng=rng())).u
+    belief, optimizer = context()
+    best = choose(st.EI(), belief, replace(optimizer, rng=rng())).u
+    frugal = choose(st.CEI(0.4), belief, replace(optimizer, rng=rng())).u
     assert mean_ei(belief, frugal[None, :])[0] >= 0.6 * mean_ei(belief, best[None, :])[0] * (1 - 1e-6)
     assert log_cost(belief, frugal) < log_cost(belief, best)
 
 
-@pytest.mark.parametrize("acquisition", [st.Gittins(), st.KG(), Paced(), st.LCB()], ids=repr)
+@pytest.mark.parametrize("acquisition", [st.Gittins(), st.KG(), PacedGittins(), st.LCB()], ids=repr)
 def test_what_is_chosen_is_high_under_the_average(acquisition):
-    belief, seeker = situation(n=15)
-    u = choose(acquisition, belief, replace(seeker, rng=rng())).u
-    shown = st.EI() if isinstance(acquisition, Paced) else acquisition
+    belief, optimizer = context(n=15)
+    u = choose(acquisition, belief, replace(optimizer, rng=rng())).u
+    shown = st.EI() if isinstance(acquisition, PacedGittins) else acquisition
     surface = surface_of(shown, belief, rng())
     others = surface(rng().random((200, 2)), False)[0]
     assert surface(u[None, :], False)[0][0] >= np.quantile(others, 0.98) - 0.02

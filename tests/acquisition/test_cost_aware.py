@@ -12,7 +12,7 @@ import shoestring as st
 from shoestring.acquisition.cost_aware import negative_log_cost
 from shoestring.acquisition.gittins import index_surface, solve_log_h
 from shoestring.acquisition.improvement import LogEI
-from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.numerics import log_h
 from shoestring.surrogate.belief import Spending
 from tests.differences import gradients_of
@@ -37,12 +37,12 @@ class Planted:
         return *self.log_cost(U), slope, 2 * self.unsure * (U - 0.5)
 
 
-def situation(space=None, value=bowl, n=20, seed=0, unsure=0.0, failures=None):
+def context(space=None, value=bowl, n=20, seed=0, unsure=0.0, failures=None):
     study = told_study(space or plane(3), value, n, seed=seed, error_where=failures)
     belief, encoding, seen = belief_of(study)
     belief = replace(belief, cost=Planted(len(study.space), seed, unsure))
-    seeker = Seeker(encoding, np.random.default_rng(seed), seen.seen, seen.U[seen.order[:5]])
-    return belief, seeker
+    optimizer = AcquisitionOptimizer(encoding, np.random.default_rng(seed), seen.visited, seen.U[seen.order[:5]])
+    return belief, optimizer
 
 
 METHODS = [st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.Gittins(0.5), st.Gittins()]
@@ -51,7 +51,7 @@ METHODS = [st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.Gittins(0.5), st.Gittins(
 @pytest.mark.parametrize("acquisition", METHODS, ids=repr)
 @pytest.mark.parametrize("failures", [None, lambda config: config["x1"] > 0.75], ids=["", "failures"])
 def test_the_gradient_of_a_cost_aware_surface(acquisition, failures):
-    belief, _ = situation(unsure=2.0, n=30, failures=failures)
+    belief, _ = context(unsure=2.0, n=30, failures=failures)
     belief = replace(belief, spending=Spending(10.0, 4.0, 1.0))
     surface = acquisition.on(belief, np.random.default_rng(0))
     U = np.random.default_rng(1).uniform(0.05, 0.95, (30, 3))
@@ -69,7 +69,7 @@ def test_log_h_is_inverted(level):
 
 def test_the_index_makes_one_indifferent_to_paying():
     """EI(x; g) = price E[c], by root finding on EI itself."""
-    belief, _ = situation()
+    belief, _ = context()
     U = np.random.default_rng(0).random((10, 3))
     mean, variance = belief.objective.mean_and_variance(belief.encoding.features(U))
     cost = np.exp(-negative_log_cost(belief)(U, False)[0])
@@ -84,26 +84,26 @@ def test_the_index_makes_one_indifferent_to_paying():
 
 
 def test_a_falling_price_is_halved_when_nothing_is_worth_it():
-    belief, seeker = situation()
-    dear = replace(belief, remembered={"log_price": 5.0})
-    assert st.Gittins().choose(dear, seeker).remember["log_price"] == pytest.approx(5.0 - math.log(2))
-    cheap = replace(belief, remembered={"log_price": -30.0})
-    assert st.Gittins().choose(cheap, seeker).remember["log_price"] == -30.0
+    belief, optimizer = context()
+    dear = replace(belief, warm_start={"log_price": 5.0})
+    assert st.Gittins().choose(dear, optimizer).warm_start["log_price"] == pytest.approx(5.0 - math.log(2))
+    cheap = replace(belief, warm_start={"log_price": -30.0})
+    assert st.Gittins().choose(cheap, optimizer).warm_start["log_price"] == -30.0
 
 
 @pytest.mark.parametrize("lam", [0.05, 0.3, 0.8])
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("space", "value"), [(plane(2), branin), (plane(3), bowl), (mixed_space(), mixed_value)])
 def test_no_point_is_cheaper_than_contextual_ei_with_as_much_improvement(space, value, lam, seed):
-    belief, seeker = situation(space, value, seed=seed)
+    belief, optimizer = context(space, value, seed=seed)
     gain, cheapness = LogEI().on(belief, None), negative_log_cost(belief)
-    peak = seeker.highest(gain)
-    u = st.CEI(lam).choose(belief, replace(seeker, rng=np.random.default_rng(seed)))
+    optimum = optimizer.maximize(gain)
+    u = st.CEI(lam).choose(belief, replace(optimizer, rng=np.random.default_rng(seed)))
     u = u.u[None, :]
-    bound = peak.value + math.log1p(-lam)
+    bound = optimum.value + math.log1p(-lam)
     assert gain(u, False)[0][0] >= bound - 1e-3
     rng = np.random.default_rng(seed + 100)
-    others = [rng.random((4000, len(space))), np.clip(u + 0.03 * rng.standard_normal((4000, len(space))), 0, 1), peak.U]
+    others = [rng.random((4000, len(space))), np.clip(u + 0.03 * rng.standard_normal((4000, len(space))), 0, 1), optimum.U]
     U = space.snap(space.at_target(np.vstack(others)))
     good = gain(U, False)[0] >= max(bound, gain(u, False)[0][0])
     cheapest = (-cheapness(U, False)[0])[good].min(initial=np.inf)
@@ -111,19 +111,19 @@ def test_no_point_is_cheaper_than_contextual_ei_with_as_much_improvement(space, 
 
 
 def test_contextual_ei_between_its_ends():
-    belief, seeker = situation()
+    belief, optimizer = context()
     gain, cheapness = LogEI().on(belief, None), negative_log_cost(belief)
-    peak = seeker.highest(gain)
-    first = st.CEI(0.0).choose(belief, seeker).u
-    assert gain(first[None, :], False)[0][0] == pytest.approx(peak.value, abs=1e-3)
-    last = st.CEI(1.0).choose(belief, seeker).u
-    assert cheapness(last[None, :], False)[0][0] >= seeker.highest(cheapness).value - 0.02
-    costs = [-cheapness(st.CEI(lam).choose(belief, seeker).u[None, :], False)[0][0] for lam in (0.01, 0.1, 0.4, 0.9)]
+    optimum = optimizer.maximize(gain)
+    first = st.CEI(0.0).choose(belief, optimizer).u
+    assert gain(first[None, :], False)[0][0] == pytest.approx(optimum.value, abs=1e-3)
+    last = st.CEI(1.0).choose(belief, optimizer).u
+    assert cheapness(last[None, :], False)[0][0] >= optimizer.maximize(cheapness).value - 0.02
+    costs = [-cheapness(st.CEI(lam).choose(belief, optimizer).u[None, :], False)[0][0] for lam in (0.01, 0.1, 0.4, 0.9)]
     assert all(later <= earlier + 0.02 for earlier, later in itertools.pairwise(costs))
 
 
 def test_alpha_zero_is_ei_and_one_is_per_unit():
-    belief, _ = situation()
+    belief, _ = context()
     U = np.random.default_rng(0).random((50, 3))
     ei = LogEI().on(belief, None)(U, False)[0]
     np.testing.assert_array_equal(st.EIAlpha(0).on(belief, None)(U, False)[0], ei)
@@ -133,7 +133,7 @@ def test_alpha_zero_is_ei_and_one_is_per_unit():
 
 
 def test_cooling_goes_from_per_unit_to_plain():
-    belief, _ = situation()
+    belief, _ = context()
     U = np.random.default_rng(0).random((50, 3))
 
     def at(spent):
@@ -146,8 +146,8 @@ def test_cooling_goes_from_per_unit_to_plain():
 
 
 def test_an_unknown_cost_is_never_rewarded():
-    sure, _ = situation(unsure=0.0)
-    unsure, _ = situation(unsure=5.0)
+    sure, _ = context(unsure=0.0)
+    unsure, _ = context(unsure=5.0)
     U = np.random.default_rng(0).random((50, 3))
     for acquisition in (st.EIpu(), st.EIAlpha(0.2), st.Gittins(0.1)):
         assert (acquisition.on(unsure, None)(U, False)[0] <= acquisition.on(sure, None)(U, False)[0] + 1e-12).all()
@@ -164,11 +164,11 @@ def test_what_cannot_be_is_refused(wrong):
 
 
 def test_without_any_cost_they_are_plain_ei():
-    belief, seeker = situation()
+    belief, optimizer = context()
     belief = replace(belief, cost=None)
     U = np.random.default_rng(0).random((50, 3))
     ei = LogEI().on(belief, None)(U, False)[0]
     for acquisition in (st.EIpu(), st.EIAlpha(0.3), st.CEI(0.2)):
         np.testing.assert_array_equal(acquisition.on(belief, None)(U, False)[0], ei)
-    peak = seeker.highest(LogEI().on(belief, None))
-    np.testing.assert_array_equal(st.CEI(0.3).choose(belief, replace(seeker, rng=np.random.default_rng(0))).u, peak.u)
+    optimum = optimizer.maximize(LogEI().on(belief, None))
+    np.testing.assert_array_equal(st.CEI(0.3).choose(belief, replace(optimizer, rng=np.random.default_rng(0))).u, optimum.u)

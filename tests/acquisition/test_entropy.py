@@ -32,15 +32,15 @@ def test_many_lines(noise):
 
 
 def test_the_value_is_that_of_brute_force_to_some_per_cent():
-    belief, seeker = line(4, 0.01, 2)
+    belief, optimizer = line(4, 0.01, 2)
     truth = brute_force(belief)
-    found = np.exp(st.ES().surface(belief, seeker)(GRID, False)[0])
+    found = np.exp(st.ES().surface(belief, optimizer)(GRID, False)[0])
     assert found.max() == pytest.approx(truth.max(), rel=0.1)
 
 
 def test_it_agrees_with_the_pseudo_code_of_the_slides():
-    belief, seeker = line(4, 0.05, 1)
-    known = representers(belief, seeker, 12)
+    belief, optimizer = line(4, 0.05, 1)
+    known = representers(belief, optimizer, 12)
     R = belief.encoding.features(known.points)
     fast = information(known, Groups.drawn(known, 20_000, np.random.default_rng(0)))
     candidates = np.linspace(0.05, 0.95, 9)[:, None]
@@ -67,8 +67,8 @@ def test_draws_have_exact_moments():
 
 
 def test_information_is_not_negative_however_few_the_draws():
-    belief, seeker = line(5, 0.01, 3)
-    known = representers(belief, seeker, 40)
+    belief, optimizer = line(5, 0.01, 3)
+    known = representers(belief, optimizer, 40)
     groups = Groups.drawn(known, 170, np.random.default_rng(0))
     assert groups.p.sum() == pytest.approx(1.0)
     b = known.loadings(belief.encoding.features(GRID))
@@ -78,8 +78,8 @@ def test_information_is_not_negative_however_few_the_draws():
 @pytest.mark.parametrize("dimensions", [1, 4])
 @pytest.mark.parametrize("noise", [1e-3, 0.3])
 def test_gradients_are_those_of_differences(dimensions, noise):
-    belief, seeker = wavy(dimensions, noise)
-    surface = st.ES(representers=30, samples=1000).surface(belief, seeker)
+    belief, optimizer = wavy(dimensions, noise)
+    surface = st.ES(representers=30, samples=1000).surface(belief, optimizer)
     U = np.random.default_rng(0).uniform(0.05, 0.95, (6, dimensions))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0], rtol=1e-6)
@@ -89,8 +89,8 @@ def test_gradients_are_those_of_differences(dimensions, noise):
 
 def test_representers_speak_for_where_the_minimum_lies():
     """Of 4000 joint draws over a fine grid, nearly all have their minimum next to a representer."""
-    belief, seeker = line(5, 0.01, 4)
-    known = representers(belief, seeker, 50)
+    belief, optimizer = line(5, 0.01, 4)
+    known = representers(belief, optimizer, 50)
     assert len(known) <= 50
     fine = np.linspace(0, 1, 300)[:, None]
     draws = belief.objective.sample(belief.encoding.features(fine), 4000, np.random.default_rng(0))
@@ -100,8 +100,8 @@ def test_representers_speak_for_where_the_minimum_lies():
 
 
 def test_loadings_explain_the_variance_at_the_representers():
-    belief, seeker = wavy(3)
-    known = Representers.over(belief, representers(belief, seeker, 20).points)
+    belief, optimizer = wavy(3)
+    known = Representers.over(belief, representers(belief, optimizer, 20).points)
     Z = belief.encoding.features(known.points)
     b = known.loadings(Z)
     np.testing.assert_allclose((b * b).sum(axis=1), belief.objective.mean_and_variance(Z)[1], rtol=1e-2, atol=1e-6)

@@ -9,10 +9,10 @@ from scipy.special import ndtri
 
 import shoestring as st
 from shoestring.acquisition.kg_fidelity import CFKG, OVERHEAD, per_share
-from shoestring.acquisition.knowledge_gradient import KG, LookAhead, averaged_surface, knowledge_gradient, minima
-from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.acquisition.knowledge_gradient import KG, LookAhead, knowledge_gradient, minima, pending_surface
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.cost.base import expected_log_cost
-from shoestring.surrogate.belief import believed_cost
+from shoestring.surrogate.belief import fit_cost
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
 from tests.differences import gradients_of
@@ -47,8 +47,8 @@ def told(space, count=14, seed=0, ask=0, **options):
     for _ in range(ask):
         study.ask()
     belief, encoding, seen = belief_of(study)
-    belief = dataclasses.replace(belief, cost=believed_cost(seen, encoding, st.LogGPCost()))
-    return belief, Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
+    belief = dataclasses.replace(belief, cost=fit_cost(seen, encoding, st.LogGPCost()))
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
 
 
 def drawn_from_the_model(dimensions, count, noise, seed, far=1.2):
@@ -56,12 +56,12 @@ def drawn_from_the_model(dimensions, count, noise, seed, far=1.2):
     length scale.
     """
     space = st.Space({f"x{i}": st.Float(0, 1) for i in range(dimensions)} | {"s": st.Fidelity(0, 1)})
-    belief, seeker = told(space, count, seed)
-    rng, U = np.random.default_rng([seed, dimensions]), seeker.seen
+    belief, optimizer = told(space, count, seed)
+    rng, U = np.random.default_rng([seed, dimensions]), optimizer.visited
     kernel = Kernel("matern52", np.append(np.full(dimensions, 1 / 0.3), 1 / far), 1.0)
     factor = np.linalg.cholesky(kernel.covariance(kernel.scale(U)) + (noise + 1e-9) * np.eye(count))
     posterior = Posterior.given(kernel, noise, U, factor @ rng.standard_normal(count), mean=0.0)
-    return dataclasses.replace(belief, objective=posterior, settled=posterior), seeker
+    return dataclasses.replace(belief, objective=posterior, without_pending=posterior), optimizer
 
 
 def target_grid(space, per_axis):
@@ -87,13 +87,13 @@ def by_monte_carlo(posterior, u, grid):
 
 
 def relative_errors(dimensions, count, noise, seed, far):
-    belief, seeker = drawn_from_the_model(dimensions, count, noise, seed, far)
+    belief, optimizer = drawn_from_the_model(dimensions, count, noise, seed, far)
     U = np.random.default_rng([seed, 5]).random((4, dimensions + 1))
     U[0, -1], U[1, -1] = 0.0, 1.0
     grid = target_grid(belief.encoding.space, 4001 if dimensions == 1 else 161)
     truth = np.array([by_monte_carlo(belief.objective, u, grid) for u in U])
     known = truth > (1e-3 if dimensions == 1 else 1e-2)  # a coarser grid is off by more
-    return np.exp(knowledge_gradient(belief, seeker, U[known])) / truth[known] - 1
+    return np.exp(knowledge_gradient(belief, optimizer, U[known])) / truth[known] - 1
 
 
 @pytest.mark.parametrize("dimensions", [1, 2])
@@ -118,9 +118,9 @@ def test_while_trials_run_it_is_the_average_over_what_they_may_bring():
     """Against draws of the running trials' outcomes, each conditioned on, and of the outcome at x after it."""
     belief, _ = drawn_from_the_model(1, 6, 1e-2, 3)
     waiting, settled = np.array([[0.35, 0.2], [0.8, 1.0]]), belief.objective
-    belief = dataclasses.replace(belief, waiting=waiting, objective=settled.condition(waiting, settled.mean_at(waiting)))
+    belief = dataclasses.replace(belief, pending=waiting, objective=settled.condition(waiting, settled.mean_at(waiting)))
     grid, U = target_grid(belief.encoding.space, 301), np.array([[0.4, 0.0], [0.6, 0.7], [0.75, 1.0]])
-    found = np.exp(averaged_surface(belief, grid, count=512)(U, False)[0])
+    found = np.exp(pending_surface(belief, grid, count=512)(U, False)[0])
     rng, after = np.random.default_rng(0), belief.objective
     factor = np.linalg.cholesky(settled.covariance(waiting) + settled.noise * np.eye(2))
     outcomes = settled.mean_at(waiting) + rng.standard_normal((4000, 2)) @ factor.T
@@ -135,9 +135,9 @@ def test_while_trials_run_it_is_the_average_over_what_they_may_bring():
 @each_space
 @pytest.mark.parametrize("running", [0, 2])
 def test_the_gradient_by_configuration_and_fidelity_is_that_of_differences(space, running):
-    belief, seeker = told(space, ask=running)
-    assert len(belief.waiting) == running
-    points = minima(belief, seeker)
+    belief, optimizer = told(space, ask=running)
+    assert len(belief.pending) == running
+    points = minima(belief, optimizer)
     surface = CFKG().weighed(LookAhead.over(belief, points).surface(), belief)
     U = np.random.default_rng(2).uniform(0.1, 0.9, (6, len(space)))
     value, slope = surface(U, True)
@@ -167,9 +167,9 @@ def test_it_is_kg_per_unit_of_cost_and_at_the_target_kg_itself(space):
 
 @each_space
 def test_while_costs_are_not_known_they_are_taken_to_be_in_proportion_to_the_fidelity(space):
-    belief, seeker = told(space)
+    belief, optimizer = told(space)
     belief = dataclasses.replace(belief, cost=None)
-    gain = LookAhead.over(belief, minima(belief, seeker)).surface()
+    gain = LookAhead.over(belief, minima(belief, optimizer)).surface()
     U = space.snap(np.random.default_rng(4).uniform(0.1, 0.9, (6, len(space))))
     shares = [[space.decode(u)[name] / goal for name, goal in space.target.items()] for u in U]
     by_hand = gain(U, False)[0] - np.log(OVERHEAD + np.array(shares)).sum(axis=1)

@@ -56,7 +56,7 @@ def test_log_ei_is_finite_at_any_deviation(deviation):
 def test_the_gradient_of_a_surface_on_a_real_belief(acquisition, failures):
     study = told_study(plane(3), bowl, 30, error_where=(lambda config: config["x1"] > 0.75) if failures else None)
     belief, encoding, _ = belief_of(study)
-    assert (belief.viability is not None) == failures
+    assert (belief.feasibility is not None) == failures
     surface = acquisition.on(belief, np.random.default_rng(0))
     X = encoding.features(np.random.default_rng(1).uniform(0.02, 0.98, (40, 3)))
     value, slope = surface(X, True)

@@ -53,13 +53,13 @@ def test_duplicates_without_noise(method):
 def test_a_saturated_posterior_is_finite_with_a_finite_slope(method, count):
     """Data so dense that nothing is left to learn, with next to no noise and with some."""
     for noise in (1e-10, 1e-6, 0.05):
-        belief, seeker = line(count, noise, 0, length=0.5)
-        surface = method.surface(belief, seeker)
+        belief, optimizer = line(count, noise, 0, length=0.5)
+        surface = method.surface(belief, optimizer)
         value, slope = surface(np.linspace(0, 1, 40)[:, None], True)
         assert np.isfinite(value).all()
         assert np.isfinite(slope).all()
-        u = seeker.highest(surface).u
-        mean = belief.objective.mean_at(belief.encoding.features(np.vstack([u[None, :], belief.tried])))
+        u = optimizer.maximize(surface).u
+        mean = belief.objective.mean_at(belief.encoding.features(np.vstack([u[None, :], belief.evaluated])))
         assert mean[0] <= np.median(mean[1:])  # near the minimum, which is all that may be left to learn of
 
 
@@ -85,18 +85,18 @@ def test_a_chance_of_failure_scales_the_information(method):
     study = told_study(plane(2), waves, 20, error_where=lambda config: config["x0"] > 0.7)
     belief, _, _ = belief_of(study)
     U = np.random.default_rng(1).random((8, 2))
-    _, seeker = wavy(2)
-    safe = dataclasses.replace(belief, viability=None)
-    surface = method.surface(belief, dataclasses.replace(seeker, rng=np.random.default_rng(0)))
+    _, optimizer = wavy(2)
+    safe = dataclasses.replace(belief, feasibility=None)
+    surface = method.surface(belief, dataclasses.replace(optimizer, rng=np.random.default_rng(0)))
     value, slope = surface(U, True)
-    assert belief.viability is not None
-    chance = belief.viability.log_chance(belief.encoding.features(U))
+    assert belief.feasibility is not None
+    chance = belief.feasibility.log_probability(belief.encoding.features(U))
     assert np.isfinite(value).all()
     step = 1e-6 * np.array([1.0, 0.0])
     moved = (surface(U + step, False)[0] - surface(U - step, False)[0]) / 2e-6
     np.testing.assert_allclose(slope[:, 0], moved, rtol=1e-3, atol=1e-3 * np.abs(moved).max())
     if isinstance(method, st.MES):  # its samples do not hang on viability, so that the difference is the chance alone
-        without = method.surface(safe, dataclasses.replace(seeker, rng=np.random.default_rng(0)))(U, False)[0]
+        without = method.surface(safe, dataclasses.replace(optimizer, rng=np.random.default_rng(0)))(U, False)[0]
         np.testing.assert_allclose(value - without, chance, atol=1e-6)
 
 

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.knowledge_gradient import KG, LookAhead, distinct, imagined_minimisers, knowledge_gradient, minima
-from shoestring.acquisition.optimize.candidates import known
-from shoestring.acquisition.optimize.optimizer import Seeker
-from shoestring.surrogate.posterior import Cross
+from shoestring.acquisition.knowledge_gradient import KG, LookAhead, distinct, fantasy_minimisers, knowledge_gradient, minima
+from shoestring.acquisition.optimize.candidates import is_visited
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
+from shoestring.surrogate.posterior import CrossCovariance
 from tests.differences import gradients_of
 from tests.problems import belief_of, mixed_space, mixed_value, plane, told_study
 
@@ -17,12 +17,12 @@ def waves(config):
     return sum(math.sin(5 * value + i) for i, value in enumerate(config.values()))
 
 
-def situation(space, value=waves, count=None, seed=0, noise=None):
+def context(space, value=waves, count=None, seed=0, noise=None):
     study = told_study(space, value, count or 6 + 6 * len(space), seed=seed)
     belief, encoding, seen = belief_of(study)
     if noise is not None:
         belief = dataclasses.replace(belief, objective=dataclasses.replace(belief.objective, noise=noise))
-    return belief, Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
 
 
 def by_brute_force(belief, u, grid):
@@ -40,12 +40,12 @@ def by_brute_force(belief, u, grid):
 @pytest.mark.parametrize("dimensions", [1, 2])
 @pytest.mark.parametrize("noise", [None, 0.1])
 def test_the_value_at_the_chosen_point_is_that_of_brute_force(dimensions, noise):
-    belief, seeker = situation(plane(dimensions), noise=noise)
-    u = KG().choose(belief, seeker).u
+    belief, optimizer = context(plane(dimensions), noise=noise)
+    u = KG().choose(belief, optimizer).u
     axis = np.linspace(0, 1, 4001 if dimensions == 1 else 161)
     grid = np.stack(np.meshgrid(*[axis] * dimensions), axis=-1).reshape(-1, dimensions)
     truth = by_brute_force(belief, u, grid)
-    found = math.exp(knowledge_gradient(belief, seeker, u[None, :])[0])
+    found = math.exp(knowledge_gradient(belief, optimizer, u[None, :])[0])
     assert found == pytest.approx(truth, rel=0.01)
     others = np.random.default_rng(0).random((40, dimensions))
     assert truth >= 0.97 * max(by_brute_force(belief, other, grid[::7]) for other in others)
@@ -53,8 +53,8 @@ def test_the_value_at_the_chosen_point_is_that_of_brute_force(dimensions, noise)
 
 @pytest.mark.parametrize("dimensions", [1, 3, 6])
 def test_gradients_are_those_of_differences(dimensions):
-    belief, seeker = situation(plane(dimensions), count=4 + 4 * dimensions, noise=1e-3)
-    surface = LookAhead.over(belief, minima(belief, seeker)).surface()
+    belief, optimizer = context(plane(dimensions), count=4 + 4 * dimensions, noise=1e-3)
+    surface = LookAhead.over(belief, minima(belief, optimizer)).surface()
     U = np.random.default_rng(0).uniform(0.05, 0.95, (6, dimensions))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0])
@@ -63,20 +63,20 @@ def test_gradients_are_those_of_differences(dimensions):
 
 
 def test_cross_covariances_and_their_gradients():
-    belief, _ = situation(plane(3))
+    belief, _ = context(plane(3))
     rng = np.random.default_rng(0)
     P, X, weights = rng.random((4, 3)), rng.random((5, 3)), rng.normal(size=(5, 4))
-    cross = Cross.between(belief.objective, P)
+    cross = CrossCovariance.between(belief.objective, P)
     np.testing.assert_allclose(cross.covariance(X), belief.objective.covariance(X, P), atol=1e-10)
     expected = gradients_of(lambda points: np.einsum("ij,ij->i", weights, cross.covariance(points)), X)
     np.testing.assert_allclose(cross.pull_back(X, weights), expected, atol=1e-6)
 
 
 def test_imagined_minimisers_are_lower_than_what_they_started_from():
-    belief, seeker = situation(plane(2))
-    rough = LookAhead.over(belief, minima(belief, seeker))
+    belief, optimizer = context(plane(2))
+    rough = LookAhead.over(belief, minima(belief, optimizer))
     x = np.array([[0.9, 0.1]])
-    more = LookAhead.over(belief, np.vstack([rough.points, imagined_minimisers(rough, x)]))
+    more = LookAhead.over(belief, np.vstack([rough.points, fantasy_minimisers(rough, x)]))
     assert more.surface()(x, False)[0][0] >= rough.surface()(x, False)[0][0] - 1e-9
 
 
@@ -142,8 +142,8 @@ def test_on_a_small_grid_the_choice_is_the_best_of_all_points():
     space = st.Space(a=st.Int(0, 9), b=st.Int(0, 9))
     study = told_study(space, lambda config: (config["a"] - 7) ** 2 + (config["b"] - 6) ** 2 / 2, 12)
     belief, encoding, seen = belief_of(study)
-    seeker = Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
-    left = space.grid()[~known(space.grid(), seen.seen)]
-    values = np.exp(knowledge_gradient(belief, seeker, left))
-    chosen = np.exp(knowledge_gradient(belief, seeker, KG().choose(belief, seeker).u[None, :]))[0]
+    optimizer = AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
+    left = space.grid()[~is_visited(space.grid(), seen.visited)]
+    values = np.exp(knowledge_gradient(belief, optimizer, left))
+    chosen = np.exp(knowledge_gradient(belief, optimizer, KG().choose(belief, optimizer).u[None, :]))[0]
     assert chosen >= 0.95 * values.max()

@@ -16,7 +16,7 @@ from scipy.stats import qmc
 
 from shoestring.acquisition.knowledge_gradient import KG, knowledge_gradient
 from shoestring.acquisition.optimize.batched_bfgs import ascend
-from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
 from tests.problems import belief_of, plane, told_study
@@ -36,8 +36,8 @@ def drawn_from_the_model(dimensions, count, noise, length, seed):
     covariance = kernel.covariance(kernel.scale(Z)) + (noise + 1e-9) * np.eye(count)
     posterior = Posterior.given(kernel, noise, Z, np.linalg.cholesky(covariance) @ rng.standard_normal(count), mean=0.0)
     best = seen.U[np.argsort(posterior.mean_at(Z))[:5]]
-    belief = dataclasses.replace(belief, objective=posterior, incumbent=float(posterior.mean_at(Z).min()), tried=seen.U)
-    return belief, Seeker(encoding, np.random.default_rng(1), seen.seen, best)
+    belief = dataclasses.replace(belief, objective=posterior, incumbent=float(posterior.mean_at(Z).min()), evaluated=seen.U)
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, best)
 
 
 class FutureMean:
@@ -109,7 +109,7 @@ def lowest_lines(future, x, tried, seed=0):
 def by_a_million_draws(belief, u):
     """KG, its standard error, and half the gap between chords and tangents."""
     future = FutureMean(belief.objective, u[None, :])
-    a, b = lowest_lines(future, u, belief.tried)
+    a, b = lowest_lines(future, u, belief.evaluated)
     g, now = a + b * NODES, int(np.argmin(np.abs(NODES)))
     rng, found = np.random.default_rng(0), []
     for _ in range(REPLICATES):
@@ -125,12 +125,12 @@ def by_a_million_draws(belief, u):
 
 def relative_errors(dimensions, count, noise, length, seed):
     """Of the fast KG at the point it chooses, at random ones and next to a tried one, wherever the truth is well known."""
-    belief, seeker = drawn_from_the_model(dimensions, count, noise, length, seed)
+    belief, optimizer = drawn_from_the_model(dimensions, count, noise, length, seed)
     rng = np.random.default_rng([seed, 99])  # not the points that were tried
-    near = np.clip(belief.tried[0] + 0.01, 0, 1)
-    U = np.vstack([KG().choose(belief, seeker).u, rng.random((3, dimensions)), near])
+    near = np.clip(belief.evaluated[0] + 0.01, 0, 1)
+    U = np.vstack([KG().choose(belief, optimizer).u, rng.random((3, dimensions)), near])
     errors = []
-    for u, fast in zip(U, np.exp(knowledge_gradient(belief, seeker, U)), strict=True):
+    for u, fast in zip(U, np.exp(knowledge_gradient(belief, optimizer, U)), strict=True):
         truth, error, gap = by_a_million_draws(belief, u)
         if truth > LEAST and error < 0.002 * truth and gap < 0.002 * truth:
             errors.append(fast / truth - 1)
@@ -161,8 +161,8 @@ def test_it_is_accurate_to_a_per_cent_in_many_cases(dimensions):
 @pytest.mark.parametrize("dimensions", [1, 2])
 def test_the_reference_is_that_of_a_fine_grid(dimensions):
     """Without descents, brackets or strata: every future mean over a grid, integrated over the outcome."""
-    belief, seeker = drawn_from_the_model(dimensions, 5, 0.01, 0.4, 2)
-    u = KG().choose(belief, seeker).u
+    belief, optimizer = drawn_from_the_model(dimensions, 5, 0.01, 0.4, 2)
+    u = KG().choose(belief, optimizer).u
     axis = np.linspace(0, 1, 3001 if dimensions == 1 else 121)
     grid = np.stack(np.meshgrid(*[axis] * dimensions), axis=-1).reshape(-1, dimensions)
     posterior, w = belief.objective, np.linspace(-6, 6, 601)

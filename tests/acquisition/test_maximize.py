@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.optimize.candidates import known, moves_from, quasi_random
-from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.acquisition.optimize.candidates import is_visited, moves_from, quasi_random
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.space.encoding import Encoding
 from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study
 
 
 def maximize(surface, encoding, rng, *, seen, best):
-    peak = Seeker(encoding, rng, seen, best).highest(surface)
-    return peak.u, peak.value
+    optimum = AcquisitionOptimizer(encoding, rng, seen, best).maximize(surface)
+    return optimum.u, optimum.value
 
 
 def search(study, acquisition=None, model=None, seed=0):
     belief, encoding, seen = belief_of(study, model)
     rng = np.random.default_rng(seed)
     surface = (acquisition or st.LogEI()).on(belief, rng)
-    u, value = maximize(surface, encoding, rng, seen=seen.seen, best=seen.U[seen.order[:5]])
+    u, value = maximize(surface, encoding, rng, seen=seen.visited, best=seen.U[seen.order[:5]])
     return u, value, lambda U: surface(U, False)[0]
 
 
@@ -74,7 +74,7 @@ def test_a_seen_point_is_never_returned(seed):
     seen = np.empty((0, 3))
     for _ in range(12):
         u, _ = maximize(lambda Z, gradient: (-Z[:, -2], np.zeros_like(Z)), encoding, rng, seen=seen, best=seen[:3])
-        assert not known(u[None, :], seen)[0]
+        assert not is_visited(u[None, :], seen)[0]
         seen = np.vstack([seen, u])
 
 
@@ -154,5 +154,5 @@ def test_quasi_random_points_spread_evenly(dimensions):
 @pytest.mark.parametrize("shift", [0.0, 1e-11, -1e-11])
 def test_points_within_rounding_of_each_other_are_one_point(shift):
     seen = np.array([[0.25, 0.7, 1 / 3], [1.0, 0.0, 0.5]])
-    assert known(seen + shift, seen).all()
-    assert not known(seen + 1e-6, seen).any()
+    assert is_visited(seen + shift, seen).all()
+    assert not is_visited(seen + 1e-6, seen).any()

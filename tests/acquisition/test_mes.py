@@ -105,8 +105,8 @@ def test_on_a_line_it_ranks_points_about_as_brute_force_does(how):
 @pytest.mark.parametrize("dimensions", [1, 4])
 @pytest.mark.parametrize("noise", [1e-5, 0.3])
 def test_gradients_are_those_of_differences(dimensions, noise):
-    belief, seeker = wavy(dimensions, noise)
-    surface = st.MES().surface(belief, seeker)
+    belief, optimizer = wavy(dimensions, noise)
+    surface = st.MES().surface(belief, optimizer)
     U = np.random.default_rng(0).uniform(0.05, 0.95, (6, dimensions))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0])
@@ -115,9 +115,9 @@ def test_gradients_are_those_of_differences(dimensions, noise):
 
 
 def test_noise_takes_from_the_value_of_what_is_already_known_as_well_as_it_can_be():
-    belief, seeker = line(6, 1e-4, 1)
+    belief, optimizer = line(6, 1e-4, 1)
     noisy = dataclasses.replace(belief, objective=dataclasses.replace(belief.objective, noise=0.1))
-    m = st.MES().minima(belief, seeker)
+    m = st.MES().minima(belief, optimizer)
     mean, variance = belief.objective.mean_and_variance(np.linspace(0, 1, 50)[:, None])
     clean = log_information(mean, np.sqrt(variance), belief.objective.noise, m)
     assert (log_information(mean, np.sqrt(variance), noisy.objective.noise, m) < clean).all()

@@ -53,8 +53,8 @@ def test_one_constraint_is_exact():
 
 
 def test_knowing_the_minimiser_never_widens():
-    belief, seeker = line(5, 0.01, 2)
-    places = Minimisers.among(representers(belief, seeker, 40), 32, np.random.default_rng(0))
+    belief, optimizer = line(5, 0.01, 2)
+    places = Minimisers.among(representers(belief, optimizer, 40), 32, np.random.default_rng(0))
     Z = belief.encoding.features(GRID)
     mean, variance = belief.objective.mean_and_variance(Z)
     V = places.narrowed(places.known.loadings(Z), mean, variance).V
@@ -66,8 +66,8 @@ def test_knowing_the_minimiser_never_widens():
 @pytest.mark.parametrize("dimensions", [1, 4])
 @pytest.mark.parametrize("noise", [1e-3, 0.3])
 def test_gradients_are_those_of_differences(dimensions, noise):
-    belief, seeker = wavy(dimensions, noise)
-    surface = st.PES(representers=30).surface(belief, seeker)
+    belief, optimizer = wavy(dimensions, noise)
+    surface = st.PES(representers=30).surface(belief, optimizer)
     U = np.random.default_rng(0).uniform(0.05, 0.95, (6, dimensions))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0], rtol=1e-6)

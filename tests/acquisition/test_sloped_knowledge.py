@@ -11,26 +11,26 @@ import shoestring as st
 from shoestring.acquisition import kg_gradient as sloped_knowledge
 from shoestring.acquisition.kg_gradient import SlopedLookAhead, Told, normals
 from shoestring.acquisition.knowledge_gradient import LookAhead, minima
-from shoestring.acquisition.optimize.optimizer import Seeker
-from shoestring.surrogate.gradient_data import slope_noise
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
+from shoestring.surrogate.gradient_data import gradient_noise
 from tests.differences import gradients_of
+from tests.gradient_problems import sloped_study, wave_slopes, waves
 from tests.problems import belief_of, plane
-from tests.sloped import sloped_study, wave_slopes, waves
 
 DRAWS = 100_000
 
 
-def situation(dimensions, count, seed=0, share=None):
+def context(dimensions, count, seed=0, share=None):
     study = sloped_study(plane(dimensions), waves, wave_slopes, count, seed=seed)
     belief, encoding, seen = belief_of(study, st.GP(output="standard"))
-    belief = belief if share is None else dataclasses.replace(belief, slope_share=share)
-    return belief, Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
+    belief = belief if share is None else dataclasses.replace(belief, gradient_noise_share=share)
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
 
 
 def with_running(belief, waiting):
     """The belief while trials run at features ``waiting``."""
     objective = belief.objective.condition(waiting, belief.objective.mean_at(waiting))
-    return dataclasses.replace(belief, settled=belief.objective, waiting=waiting, objective=objective)
+    return dataclasses.replace(belief, without_pending=belief.objective, pending=waiting, objective=objective)
 
 
 def grid_of(dimensions):
@@ -40,17 +40,17 @@ def grid_of(dimensions):
 
 def after(posterior, belief, Z, outcomes):
     """The posterior once trials at Z have told values and slopes."""
-    values, slopes = Told(posterior, belief.sloped, belief.slope_share).parts(Z)
-    noise = slope_noise(posterior.kernel, belief.slope_share, slopes)
+    values, slopes = Told(posterior, belief.gradient_columns, belief.gradient_noise_share).parts(Z)
+    noise = gradient_noise(posterior.kernel, belief.gradient_noise_share, slopes)
     known = posterior.condition_on(values, outcomes[: len(values)], np.full(len(values), posterior.noise))
     return known.condition_on(slopes, outcomes[len(values) :], noise)
 
 
 def joint(posterior, belief, Z):
     """Mean and factor of the covariance of what trials at Z tell."""
-    values, slopes = parts = Told(posterior, belief.sloped, belief.slope_share).parts(Z)
+    values, slopes = parts = Told(posterior, belief.gradient_columns, belief.gradient_noise_share).parts(Z)
     S = np.block([[posterior.covariance_of(one, other) for other in parts] for one in parts])
-    noise = slope_noise(posterior.kernel, belief.slope_share, slopes)
+    noise = gradient_noise(posterior.kernel, belief.gradient_noise_share, slopes)
     S += np.diag(np.concatenate([np.full(len(values), posterior.noise), noise]))
     return np.concatenate([posterior.expected(part) for part in parts]), np.linalg.cholesky(S)
 
@@ -66,9 +66,9 @@ def moved_means(posterior, belief, Z, grid):
 
 def by_monte_carlo(belief, u, grid):
     """E[min before] - E[min after]: before what x tells, and after it; running trials tell first."""
-    posterior, rng, before, total = belief.settled, np.random.default_rng(0), 0.0, 0.0
-    waiting = belief.waiting if len(belief.waiting) else np.empty((0, len(u)))
-    first = len(waiting) * (1 + len(belief.sloped))
+    posterior, rng, before, total = belief.without_pending, np.random.default_rng(0), 0.0, 0.0
+    waiting = belief.pending if len(belief.pending) else np.empty((0, len(u)))
+    first = len(waiting) * (1 + len(belief.gradient_columns))
     if first:
         still, steps = moved_means(posterior, belief, waiting, grid)
         posterior = after(posterior, belief, waiting, joint(posterior, belief, waiting)[0])
@@ -100,7 +100,7 @@ CASES = [(1, 3, 0, None), (1, 3, 2, 0.3), (2, 4, 2, None), (2, 5, 0, 0.1)]
 
 def truths(dimensions, count, seed, share):
     """A belief, points and their d-KG where it is not too small to be measured."""
-    belief, _ = situation(dimensions, count, seed, share)
+    belief, _ = context(dimensions, count, seed, share)
     grid, U = grid_of(dimensions), np.random.default_rng([seed, 1]).random((7, dimensions))
     found = np.array([by_monte_carlo(belief, u, np.vstack([grid, u])) for u in U])
     return belief, grid, U[found > 0.01], found[found > 0.01]
@@ -139,7 +139,7 @@ RUNNING = {
 @pytest.mark.parametrize(("waiting", "U"), list(RUNNING.values()), ids=list(RUNNING))
 def test_while_trials_run_their_outcomes_come_first(waiting, U, many_outcomes):
     dimensions = len(waiting[0])
-    belief = with_running(situation(dimensions, 2 + dimensions)[0], np.array(waiting))
+    belief = with_running(context(dimensions, 2 + dimensions)[0], np.array(waiting))
     grid, U = grid_of(dimensions), np.array(U)
     ahead = SlopedLookAhead.over(belief, grid)
     found = np.exp(np.concatenate([ahead.sampled()(u[None, :]) for u in U]))
@@ -150,10 +150,10 @@ def test_while_trials_run_their_outcomes_come_first(waiting, U, many_outcomes):
 
 @pytest.mark.parametrize("running", [0, 1])
 def test_slopes_are_never_worth_less_than_nothing(running):
-    belief, seeker = situation(2, 6)
+    belief, optimizer = context(2, 6)
     if running:
         belief = with_running(belief, np.array([[0.3, 0.8]]))
-    points, U = minima(belief, seeker), np.random.default_rng(3).random((40, 2))
+    points, U = minima(belief, optimizer), np.random.default_rng(3).random((40, 2))
     alone, sloped = (kind.over(belief, points).surface()(U, False)[0] for kind in (LookAhead, SlopedLookAhead))
     assert (sloped >= alone).all()
     matters = sloped > -15.0  # elsewhere there is next to nothing to be learnt, by value or slope
@@ -164,7 +164,7 @@ def test_slopes_are_never_worth_less_than_nothing(running):
 def test_the_noisier_slopes_are_the_less_they_are_worth(many_outcomes):
     U, values = np.random.default_rng(4).random((4, 1)), []
     for share in (1e-4, 0.5, 1e6):
-        belief, _ = situation(1, 3, share=share)
+        belief, _ = context(1, 3, share=share)
         values.append(np.exp(SlopedLookAhead.over(belief, grid_of(1)).sampled()(U)))
     alone = np.exp(LookAhead.over(belief, grid_of(1)).surface()(U, False)[0])
     assert (values[0] > values[1]).all()
@@ -173,8 +173,8 @@ def test_the_noisier_slopes_are_the_less_they_are_worth(many_outcomes):
 
 
 def test_the_gradient_is_that_of_differences():
-    belief, seeker = situation(2, 6)
-    surface = SlopedLookAhead.over(belief, minima(belief, seeker)).surface()
+    belief, optimizer = context(2, 6)
+    surface = SlopedLookAhead.over(belief, minima(belief, optimizer)).surface()
     U = np.random.default_rng(5).uniform(0.1, 0.9, (8, 2))
     value, slope = surface(U, True)
     np.testing.assert_array_equal(value, surface(U, False)[0])
@@ -195,14 +195,14 @@ def test_what_is_not_active_tells_no_slope(running):
         study.add({"kind": "b", "extra": x}, waves({"x": x}), gradient={"extra": wave_slopes({"x": x})["x"]}, cost=1.0)
     study.add({"kind": "a"}, 0.9, cost=1.0)
     belief, encoding, _ = belief_of(study, st.GP(output="standard"))
-    assert len(belief.sloped) == 1
+    assert len(belief.gradient_columns) == 1
     if running:
         waiting = KINDS.encode({"kind": "a"})[None, :]
-        belief = dataclasses.replace(with_running(belief, encoding.features(waiting)), running=waiting)
+        belief = dataclasses.replace(with_running(belief, encoding.features(waiting)), pending_at_target=waiting)
     P = KINDS.snap(np.random.default_rng(0).random((50, 2)))
     U = np.array([KINDS.encode(config) for config in ({"kind": "c"}, {"kind": "b", "extra": 0.95})])
     exact, vague = (
-        SlopedLookAhead.over(dataclasses.replace(belief, slope_share=share), P).sampled()(U) for share in (1e-4, 1e4)
+        SlopedLookAhead.over(dataclasses.replace(belief, gradient_noise_share=share), P).sampled()(U) for share in (1e-4, 1e4)
     )
     assert exact[0] == pytest.approx(vague[0], rel=1e-6)
     assert exact[1] > vague[1] + 0.01

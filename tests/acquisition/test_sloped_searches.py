@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
+from tests.gradient_problems import mixed_slopes, sloped_study, wave_slopes, waves
 from tests.problems import bowl, mixed_space, mixed_value, plane
-from tests.sloped import mixed_slopes, sloped_study, wave_slopes, waves
 
 
 def told(value, slopes):

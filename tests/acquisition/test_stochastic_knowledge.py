@@ -11,7 +11,7 @@ import shoestring as st
 from shoestring.acquisition.kg_stochastic import BatchKnowledge, Worth
 from shoestring.acquisition.knowledge_by_sampling import knowledge_gradient_by_sampling, lowest_mean
 from shoestring.cost.base import expected_log_cost
-from shoestring.surrogate.belief import believed_cost
+from shoestring.surrogate.belief import fit_cost
 from tests.acquisition.test_knowledge_truth import by_a_million_draws, drawn_from_the_model
 from tests.degenerate import VALUES, assert_a_new_point, assert_duplicates_do_not_matter
 from tests.differences import gradient_of
@@ -48,13 +48,13 @@ def with_fidelities(costs=True):
     belief, encoding, seen = belief_of(study)
     if not costs:
         return belief
-    return replace(belief, cost=believed_cost(seen, encoding, st.LinearCost()), typical_log_cost=float(np.median(seen.gamma)))
+    return replace(belief, cost=fit_cost(seen, encoding, st.LinearCost()), median_log_cost=float(np.median(seen.log_cost)))
 
 
 @pytest.mark.parametrize("case", [(1, 4, 1e-3, 0.3), (2, 8, 0.05, 0.4)], ids=str)
 def test_all_three_references_agree(case):
-    belief, seeker = drawn_from_the_model(*case, 0)
-    u = st.KG().choose(belief, seeker).u
+    belief, optimizer = drawn_from_the_model(*case, 0)
+    u = st.KG().choose(belief, optimizer).u
     truth, _, gap = by_a_million_draws(belief, u)
     assert gap < 1e-3 * truth
     value, error = knowledge_gradient_by_sampling(belief, u, 200, np.random.default_rng(0))
@@ -104,7 +104,7 @@ def test_per_cost_the_dearest_of_the_batch_counts(q):
     worth, rng = Worth.under(belief, [belief], np.random.default_rng(0)), np.random.default_rng(1)
     W, U = rng.standard_normal((8, q)), rng.uniform(0.2, 0.9, (q, 3))
     value, slope = worth.with_gradient(U, W)
-    cost = np.exp(expected_log_cost(belief.cost, U)).max() / math.exp(belief.typical_log_cost)
+    cost = np.exp(expected_log_cost(belief.cost, U)).max() / math.exp(belief.median_log_cost)
     assert value == pytest.approx(worth.parts[0].drops(U, W)[0].mean() / cost)
     assert value == pytest.approx(worth.estimate(U, W))
     expected = gradient_of(lambda flat: worth.estimate(flat.reshape(q, 3), W), U.ravel(), step=1e-5).reshape(q, 3)
@@ -130,9 +130,9 @@ def test_the_surface_is_a_logarithm_with_its_gradient():
 
 
 def test_ascent_finds_a_point_nearly_as_good_as_the_best():
-    belief, seeker = drawn_from_the_model(2, 8, 0.01, 0.4, 1)
-    chosen = st.StochasticKG().choose(belief, seeker).u
-    fast = st.KG().choose(belief, seeker).u
+    belief, optimizer = drawn_from_the_model(2, 8, 0.01, 0.4, 1)
+    chosen = st.StochasticKG().choose(belief, optimizer).u
+    fast = st.KG().choose(belief, optimizer).u
     assert by_a_million_draws(belief, chosen)[0] >= 0.9 * by_a_million_draws(belief, fast)[0]
 
 
@@ -192,14 +192,14 @@ def test_duplicates_without_noise(method):
 @BOTH
 @pytest.mark.parametrize("noise", [1e-10, 0.05])
 def test_a_saturated_posterior_is_finite_with_a_finite_slope(method, noise):
-    belief, seeker = line(60, noise, 0, length=0.5)
-    U = np.vstack([np.linspace(0, 1, 12)[:, None], belief.tried[:2]])
+    belief, optimizer = line(60, noise, 0, length=0.5)
+    U = np.vstack([np.linspace(0, 1, 12)[:, None], belief.evaluated[:2]])
     value, slope = method.on(belief, np.random.default_rng(0))(U, True)
     assert np.isfinite(value).all()
     assert np.isfinite(slope).all()
-    u = method.choose(belief, seeker).u
+    u = method.choose(belief, optimizer).u
     assert 0 <= u[0] <= 1
-    assert np.abs(belief.tried - u).min() > 0
+    assert np.abs(belief.evaluated - u).min() > 0
 
 
 def test_bad_options_are_refused():

@@ -90,7 +90,7 @@ def test_a_recording_replays_as_the_history_it_was():
     problem = catalog.load("nas201_imagenet", 3)
     history = found.history(problem)
     assert len(history) == 12
-    assert history.known["trials"] == 11
+    assert history.warm_start["trials"] == 11
     assert unpacked(problem.dimensions, packed(problem.dimensions, history[5].config)) == dict(history[5].config)
     assert [problem.evaluate(trial.config).value for trial in history] == found.values
 

@@ -91,7 +91,7 @@ def test_an_objective_with_a_second_parameter_gets_the_live_trial():
     assert result.spent == 5.0
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "0.3", [1.0], True, object()], ids=repr)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "0.3", [1.0], True, pytest.param(object(), id="object")], ids=repr)
 def test_a_bad_result_is_a_failed_trial_and_the_study_goes_on(bad):
     values = iter([0.5, bad, 0.25])
     result = st.minimize(lambda config: next(values), make_space(), budget=3)

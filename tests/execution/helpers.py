@@ -56,11 +56,11 @@ class Late:
     def __init__(self, folder, others=3):
         self.folder, self.others = folder, others
 
-    def suggest(self, situation):
-        if situation.number == 3:
+    def suggest(self, context):
+        if context.number == 3:
             until(lambda: len(list(self.folder.iterdir())) == self.others)
             time.sleep(0.5)
-        return st.Random().suggest(situation)
+        return st.Random().suggest(context)
 
 
 def good_then_bad(folder, error=ZeroDivisionError):

@@ -5,13 +5,14 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import shoestring as st
-from shoestring.execution.factory import capacity, hire, length_of_time
-from shoestring.execution.futures import Futures
-from shoestring.execution.process_pool import Processes
-from shoestring.execution.serial import Alone
-from shoestring.execution.threads import Threads
+from shoestring.execution.factory import capacity, length_of_time, make_executor
+from shoestring.execution.futures import FuturesExecutor
+from shoestring.execution.process_pool import ProcessPool
+from shoestring.execution.serial import SerialExecutor
+from shoestring.execution.threads import ThreadExecutor
 from shoestring.report.progress import line
 from tests.execution.helpers import SPACE
+from tests.names import without_address
 
 
 def objective(config):
@@ -21,21 +22,21 @@ def objective(config):
 @pytest.mark.parametrize(
     ("options", "kind", "workers"),
     [
-        ({}, Alone, 1), ({"workers": 1}, Alone, 1), ({"workers": 3}, Processes, 3), ({"timeout": 5}, Processes, 1),
-        ({"workers": 3, "threads": True}, Threads, 3), ({"threads": True}, Threads, 1),
+        ({}, SerialExecutor, 1), ({"workers": 1}, SerialExecutor, 1), ({"workers": 3}, ProcessPool, 3), ({"timeout": 5}, ProcessPool, 1),
+        ({"workers": 3, "threads": True}, ThreadExecutor, 3), ({"threads": True}, ThreadExecutor, 1),
     ],
 )  # fmt: skip
 def test_who_is_hired(options, kind, workers):
-    crew = hire(objective, SPACE, **options)
+    crew = make_executor(objective, SPACE, **options)
     assert type(crew) is kind
     assert crew.workers == workers
 
 
 def test_an_executor_says_how_many_it_can_run_unless_the_user_does():
     with ThreadPoolExecutor(3) as executor:
-        assert hire(objective, SPACE, executor=executor).workers == 3
-        crew = hire(objective, SPACE, executor=executor, workers=2)
-        assert isinstance(crew, Futures)
+        assert make_executor(objective, SPACE, executor=executor).workers == 3
+        crew = make_executor(objective, SPACE, executor=executor, workers=2)
+        assert isinstance(crew, FuturesExecutor)
         assert crew.workers == 2
 
     class Silent:
@@ -56,7 +57,7 @@ def test_an_executor_says_how_many_it_can_run_unless_the_user_does():
         ({"retries": 0.5}, "retries"), ({"executor": ThreadPoolExecutor(1), "threads": True}, "not both"),
         ({"executor": ThreadPoolExecutor(1), "timeout": 3}, "thread"),
     ],
-    ids=str,
+    ids=without_address,
 )  # fmt: skip
 def test_what_cannot_be_is_refused_before_anything_is_asked(options, said):
     study = st.Study(SPACE)

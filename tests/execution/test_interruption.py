@@ -109,11 +109,11 @@ def test_with_one_worker_sigterm_is_an_interruption_too(tmp_path):
 
 def test_results_that_have_arrived_are_kept_when_the_optimizer_is_interrupted():
     class Impatient:
-        def suggest(self, situation):
-            if situation.number == 3:
+        def suggest(self, context):
+            if context.number == 3:
                 time.sleep(1.0)  # by now the others are done
                 raise KeyboardInterrupt
-            return st.Random().suggest(situation)
+            return st.Random().suggest(context)
 
     study = st.Study(SPACE, Impatient())
     result = study.minimize(lambda config: config["x"], 10, workers=4, threads=True)

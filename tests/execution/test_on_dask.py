@@ -9,7 +9,7 @@ import warnings
 import pytest
 
 import shoestring as st
-from shoestring.execution.factory import hire
+from shoestring.execution.factory import make_executor
 from tests.execution import engines
 from tests.execution.helpers import SPACE, states, until
 
@@ -67,7 +67,7 @@ def test_timeouts_on_dask(client):
 
 def test_how_many_run_at_once_follows_from_threads_and_resources(client):
     def workers(executor):
-        return hire(engines.bowl, SPACE, executor=executor).workers
+        return make_executor(engines.bowl, SPACE, executor=executor).workers
 
     until(lambda: len(client.ncores()) == 2)  # one was killed above, and is started again
     assert workers(st.DaskExecutor(client)) == 2

@@ -3,7 +3,7 @@
 import pytest
 
 import shoestring as st
-from shoestring.execution.factory import hire
+from shoestring.execution.factory import make_executor
 from tests.execution import engines
 from tests.execution.helpers import SPACE
 
@@ -53,10 +53,10 @@ def test_timeouts_on_ray(executor):
 
 def test_how_many_run_at_once_follows_from_resources(executor):
     cores = int(executor.ray.cluster_resources()["CPU"])
-    assert hire(engines.bowl, SPACE, executor=executor).workers == cores
+    assert make_executor(engines.bowl, SPACE, executor=executor).workers == cores
     shared = st.RayExecutor(num_cpus=0.5)  # uses the Ray that is there
-    assert hire(engines.bowl, SPACE, executor=shared).workers == 2 * cores
+    assert make_executor(engines.bowl, SPACE, executor=shared).workers == 2 * cores
     shared.shutdown()
     assert executor.ray.is_initialized()
     with pytest.raises(st.MethodError, match="workers="):
-        hire(engines.bowl, SPACE, executor=st.RayExecutor(num_gpus=1))
+        make_executor(engines.bowl, SPACE, executor=st.RayExecutor(num_gpus=1))

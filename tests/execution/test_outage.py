@@ -171,19 +171,19 @@ def test_the_lease_of_a_result_that_is_held_is_renewed(lock, monkeypatch):
     lock.take()
     with pytest.raises(st.Away), st.storage.patience.patience(0.05):
         study.tell(trial, 1.0)
-    assert study.ledger.heart.token(trial.number) is not None
-    assert trial.number in study.ledger.here
+    assert study.state.heart.token(trial.number) is not None
+    assert trial.number in study.state.here
     lock.free()
     assert study.tell(trial, 1.0).state is State.DONE
-    assert study.ledger.heart.token(trial.number) is None
+    assert study.state.heart.token(trial.number) is None
 
 
 def test_after_an_outage_the_others_get_time_to_renew_their_leases(lock):
     study, other = (st.Study(SPACE, st.Random(), storage=lock.path, lease=0.3) for _ in range(2))
     trial = other.ask()
-    other.ledger.heart.let_go(trial.number)  # as if it could not be renewed
+    other.state.heart.let_go(trial.number)  # as if it could not be renewed
     time.sleep(0.4)
-    study.ledger.after_outage(0.2)
+    study.state.after_outage(0.2)
     study.ask()
     assert study.history[0].state is State.RUNNING
     time.sleep(0.4)
@@ -273,7 +273,7 @@ def test_a_trial_that_was_opened_when_the_answer_was_lost_is_found_again(lock, m
     result = study.minimize(lambda config: config["x"], 4)
     assert lost
     assert states(result.history) == ["done"] * 4
-    assert study.ledger.here == set()
+    assert study.state.here == set()
 
 
 def test_leases_that_are_overdue_by_the_time_of_day_are_renewed_before_others_are_looked_at(lock, monkeypatch):

@@ -90,13 +90,13 @@ def test_reports_questions_and_folders_travel(tmp_path):
 
 
 def test_the_model_is_asked_whether_a_running_trial_is_hopeless(monkeypatch):
-    from shoestring.search.pruning import Prospect
+    from shoestring.search.pruning import PruningForecast
 
     asked = []
 
     def prospect(self, trial, reports):
         asked.append([report["value"] for report in reports])
-        return Prospect(0.0)
+        return PruningForecast(0.0)
 
     def objective(config, trial):
         for epochs in (1, 2, 4, 9):

@@ -4,7 +4,7 @@ import pytest
 
 import shoestring as st
 from shoestring.execution.evaluate import Failure
-from shoestring.execution.retry import attempts, try_again
+from shoestring.execution.retry import attempts, retry_trial
 from tests.execution.helpers import RUNG, SPACE, states
 
 
@@ -55,9 +55,9 @@ def test_a_failure_says_what_it_cost():
 
 def test_nothing_that_has_a_value_is_tried_again():
     study = st.Study(SPACE)
-    assert not try_again(study, study.tell(study.ask(), 0.5), 3)
-    assert try_again(study, study.tell(study.ask(), error="no"), 3)
-    assert not try_again(study, study.tell(study.ask(), error="no"), 1)
+    assert not retry_trial(study, study.tell(study.ask(), 0.5), 3)
+    assert retry_trial(study, study.tell(study.ask(), error="no"), 3)
+    assert not retry_trial(study, study.tell(study.ask(), error="no"), 1)
 
 
 def test_the_place_in_a_plan_is_kept():

@@ -21,9 +21,9 @@ class Cheap:
     def __init__(self, name, amounts):
         self.name, self.amounts = name, amounts
 
-    def suggest(self, situation):
-        suggestion = st.Random().suggest(situation)
-        amount = self.amounts[situation.number % len(self.amounts)]
+    def suggest(self, context):
+        suggestion = st.Random().suggest(context)
+        amount = self.amounts[context.number % len(self.amounts)]
         return st.Suggestion({**suggestion.config, self.name: amount}, by="Cheap", why="for the test")
 
 

@@ -18,6 +18,7 @@ import shoestring as st
 from shoestring.integrations.sklearn import ShoestringSearchCV
 from shoestring.termination.base import Verdict
 from tests.integrations.searches import DEPTHS, SVC_SPACE, TREE, X, search, y
+from tests.names import without_address
 
 # -- as RandomizedSearchCV ---------------------------------------------------------------------------------------------
 
@@ -292,7 +293,7 @@ def test_budgets():
         ({"refit": 3}, ValueError, "refit"),
         ({"stop": StopAfter(0)}, st.MethodError, "ended before its first candidate: 0 is enough"),
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_what_is_wrong_is_said_by_fit(options, error, message):
     made = search(**options)

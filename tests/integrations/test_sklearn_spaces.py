@@ -9,6 +9,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import shoestring as st
 from shoestring.integrations.distributions import TAIL, read_parameter, read_space
+from tests.names import without_address
 
 SCALERS = [StandardScaler(), MinMaxScaler(), None]
 
@@ -89,7 +90,7 @@ def test_objects_come_back_as_they_were():
 
 
 def test_a_space_of_ours_is_taken_as_it_is():
-    space = st.Space(kernel=st.Choice("linear", "rbf"), gamma=st.Float(1e-3, 1, log=True, when={"kernel": "rbf"}))
+    space = st.Space(kernel=st.Choice("linear", "rbf"), log_cost=st.Float(1e-3, 1, log=True, when={"kernel": "rbf"}))
     translation = read_space(space)
     assert translation.space is space
     assert translation.params({"kernel": "linear"}) == {"kernel": "linear"}
@@ -137,7 +138,7 @@ class OnlySamples:
         (None, "expected an st.Space, a dict"),
         ([st.Float(0, 1)], "expected an st.Space, a dict"),
     ],
-    ids=str,
+    ids=without_address,
 )
 def test_what_cannot_be_read_is_named_with_its_remedy(written, message):
     with pytest.raises(st.SpaceError, match=message):

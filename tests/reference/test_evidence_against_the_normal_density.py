@@ -4,7 +4,7 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal
 
 from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.marginal_likelihood import TAU2, Evidence
+from shoestring.surrogate.marginal_likelihood import TAU2, MarginalLikelihood
 from shoestring.surrogate.posterior import Posterior
 
 
@@ -40,7 +40,7 @@ def test_the_value_is_the_density_at_the_best_constant_mean(seed, profile, warpe
     def density(mean):
         return multivariate_normal(np.full(15, mean), K).logpdf(y) - mean**2 / (2 * TAU2)
 
-    value, _ = Evidence(Z, y, layout, profile)(theta)
+    value, _ = MarginalLikelihood(Z, y, layout, profile)(theta)
     mean = Posterior.given(layout.kernel(theta, profile), layout.noise(theta), Z, y).mean
     assert value - layout.log_prior(theta)[0] == pytest.approx(density(mean), rel=1e-9)
     assert density(mean) > max(density(mean - 1e-3), density(mean + 1e-3))

@@ -4,7 +4,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
 from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.marginal_likelihood import TAU2, Evidence
+from shoestring.surrogate.marginal_likelihood import TAU2, MarginalLikelihood
 from shoestring.surrogate.posterior import Posterior
 
 SETTINGS = [(seed, profile) for seed in range(4) for profile in ("matern52", "se")]
@@ -43,7 +43,7 @@ def test_joint_covariances(seed, profile):
 @pytest.mark.parametrize(("seed", "profile"), SETTINGS)
 def test_the_evidence(seed, profile):
     Z, y, layout, theta, ours, theirs = problem(seed, profile)
-    value, _ = Evidence(Z, y, layout, profile)(theta)
+    value, _ = MarginalLikelihood(Z, y, layout, profile)(theta)
     prior = layout.log_prior(theta)[0] - ours.mean**2 / (2 * TAU2)
     assert value - prior == pytest.approx(theirs.log_marginal_likelihood(theirs.kernel_.theta), rel=1e-8)
 
@@ -52,7 +52,7 @@ def test_the_evidence(seed, profile):
 def test_the_gradient_of_the_evidence(seed, profile):
     """By length scale and variance, the mean held where it is best."""
     Z, y, layout, theta, _, theirs = problem(seed, profile)
-    _, slope = Evidence(Z, y, layout, profile)(theta)
+    _, slope = MarginalLikelihood(Z, y, layout, profile)(theta)
     slope = slope - layout.log_prior(theta)[1]
     _, expected = theirs.log_marginal_likelihood(theirs.kernel_.theta, eval_gradient=True)  # variance first, then lengths
     np.testing.assert_allclose([slope[3], *slope[:3]], expected, rtol=1e-6, atol=1e-6)

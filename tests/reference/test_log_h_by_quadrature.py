@@ -14,22 +14,22 @@ Z = [-1e5, -3e4, -1001.0, -999.0, -300.0, -40.0, -10.0, -3.0, -1.01, -1.0, -0.99
 def moments(z):
     """int exp and int t exp of z t - t^2 / 2 - peak, and the peak; t in units of the integrand's width."""
     unit = 1 / max(1.0, -z)
-    peak = max(z, 0.0) ** 2 / 2
+    optimum = max(z, 0.0) ** 2 / 2
     ends = (0.0, 60.0 if z < 0 else z + 40.0)
     breaks = [z] if z > 0 else None
 
     def weight(s):
-        return math.exp(z * unit * s - (unit * s) ** 2 / 2 - peak)
+        return math.exp(z * unit * s - (unit * s) ** 2 / 2 - optimum)
 
     zeroth, _ = quad(weight, *ends, points=breaks, epsabs=0, epsrel=1e-13, limit=500)
     first, _ = quad(lambda s: s * weight(s), *ends, points=breaks, epsabs=0, epsrel=1e-13, limit=500)
-    return unit * zeroth, unit**2 * first, peak
+    return unit * zeroth, unit**2 * first, optimum
 
 
 @pytest.mark.parametrize("z", Z)
 def test_log_h(z):
-    _, first, peak = moments(z)
-    expected = -(z**2) / 2 - math.log(2 * math.pi) / 2 + peak + math.log(first)
+    _, first, optimum = moments(z)
+    expected = -(z**2) / 2 - math.log(2 * math.pi) / 2 + optimum + math.log(first)
     assert float(log_h(np.array(z))[0]) == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 import shoestring as st
-from shoestring.surrogate.belief import believed_cost
+from shoestring.surrogate.belief import fit_cost
 from tests.problems import belief_of
 
 SMALL = st.Space(x=st.Float(0, 1), y=st.Float(-1, 1), epochs=st.Fidelity(1, 27))
@@ -30,4 +30,4 @@ def told(count, seed=0, **options):
         config = SMALL.decode(u)
         study.add(config, learning(config))
     belief, encoding, seen = belief_of(study, study.model)
-    return study, dataclasses.replace(belief, cost=believed_cost(seen, encoding, st.KnownCost(price)))
+    return study, dataclasses.replace(belief, cost=fit_cost(seen, encoding, st.KnownCost(price)))

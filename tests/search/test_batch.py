@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.knowledge_gradient import LookAhead, Scenarios, averaged_surface, minima
-from shoestring.acquisition.optimize.optimizer import Seeker
+from shoestring.acquisition.knowledge_gradient import LookAhead, PendingScenarios, minima, pending_surface
+from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.errors import MethodError
 from tests.differences import gradients_of
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
@@ -22,8 +22,8 @@ def waiting(count=2, seed=0):
     for _ in range(count):
         study.ask()
     belief, encoding, seen = belief_of(study)
-    seeker = Seeker(encoding, np.random.default_rng(1), seen.seen, seen.U[seen.order[:5]])
-    return belief, minima(belief, seeker)
+    optimizer = AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
+    return belief, minima(belief, optimizer)
 
 
 @pytest.mark.parametrize("method", [st.EI(), st.Gittins(), st.Random(), "auto"], ids=repr)
@@ -56,34 +56,34 @@ def test_the_start_of_a_study_can_be_asked_for_at_once():
 
 def test_scenario_means_are_those_of_conditioning():
     belief, _ = waiting()
-    scenarios = Scenarios.of(belief)
+    scenarios = PendingScenarios.of(belief)
     X = np.random.default_rng(0).random((6, 2))
-    settled = belief.settled
-    covariance = settled.covariance(belief.waiting) + settled.noise * np.eye(len(belief.waiting))
+    settled = belief.without_pending
+    covariance = settled.covariance(belief.pending) + settled.noise * np.eye(len(belief.pending))
     for s, weights in enumerate(scenarios.weights):
-        outcome = settled.mean_at(belief.waiting) + covariance @ weights
-        np.testing.assert_allclose(scenarios.means(X)[:, s], settled.condition(belief.waiting, outcome).mean_at(X), atol=1e-8)
+        outcome = settled.mean_at(belief.pending) + covariance @ weights
+        np.testing.assert_allclose(scenarios.means(X)[:, s], settled.condition(belief.pending, outcome).mean_at(X), atol=1e-8)
     np.testing.assert_allclose(scenarios.weights.mean(axis=0), 0.0, atol=1e-9)
 
 
 def test_the_value_is_the_average_over_scenarios_by_brute_force():
     belief, points = waiting()
-    surface = averaged_surface(belief, points)
-    scenarios = Scenarios.of(belief)
+    surface = pending_surface(belief, points)
+    scenarios = PendingScenarios.of(belief)
     U = np.random.default_rng(2).random((4, 2))
-    covariance = belief.settled.covariance(belief.waiting) + belief.settled.noise * np.eye(len(belief.waiting))
+    covariance = belief.without_pending.covariance(belief.pending) + belief.without_pending.noise * np.eye(len(belief.pending))
     values = []
     for weights in scenarios.weights:
-        outcome = belief.settled.mean_at(belief.waiting) + covariance @ weights
-        objective = belief.settled.condition(belief.waiting, outcome)
-        there = dataclasses.replace(belief, objective=objective, waiting=belief.waiting[:0])
+        outcome = belief.without_pending.mean_at(belief.pending) + covariance @ weights
+        objective = belief.without_pending.condition(belief.pending, outcome)
+        there = dataclasses.replace(belief, objective=objective, pending=belief.pending[:0])
         values.append(np.exp(LookAhead.over(there, points).surface()(U, False)[0]))
     np.testing.assert_allclose(np.exp(surface(U, False)[0]), np.mean(values, axis=0), rtol=1e-3)
 
 
 def test_gradients_are_those_of_differences():
     belief, points = waiting()
-    surface = averaged_surface(belief, points)
+    surface = pending_surface(belief, points)
     U = np.random.default_rng(3).uniform(0.1, 0.9, (5, 2))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0])

@@ -9,7 +9,7 @@ from hypothesis import strategies as draws
 
 import shoestring as st
 from shoestring.search.boca import FACTOR, Options, confidence
-from shoestring.surrogate.belief import believed_cost
+from shoestring.surrogate.belief import fit_cost
 from tests.problems import belief_of, mixed_space, mixed_value
 from tests.search.boca_problem import SMALL, learning, price, told
 from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
@@ -136,9 +136,9 @@ def test_where_low_fidelities_fail_a_success_there_is_dear():
     states = [trial.state for trial in study.history]
     assert states[-12:].count("failed") <= 1
     belief, encoding, seen = belief_of(study)
-    belief = dataclasses.replace(belief, cost=believed_cost(seen, encoding, st.KnownCost(price)))
+    belief = dataclasses.replace(belief, cost=fit_cost(seen, encoding, st.KnownCost(price)))
     options = Options.at(SMALL.at_target(np.full((1, 3), 0.5))[0], belief, np.random.default_rng(0))
-    chance = belief.viability.log_chance(encoding.features(options.U))
+    chance = belief.feasibility.log_probability(encoding.features(options.U))
     assert chance[0] < chance[-1] - 1
     expected = options.log_cost - chance
     np.testing.assert_allclose(options.log_share, expected - expected[-1])

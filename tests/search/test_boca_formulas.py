@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.optimize.candidates import known
-from shoestring.data.dataset import observe
+from shoestring.acquisition.optimize.candidates import is_visited
+from shoestring.data.dataset import to_dataset
 from shoestring.data.trial import State
 from shoestring.search.boca import ENOUGH, FACTOR, HIGHEST, LOWEST, WINDOW, Options, confidence, fidelities_at, next_factor
 from shoestring.space.encoding import Encoding
@@ -60,12 +60,12 @@ def test_the_fidelity_is_that_of_plain_loops_over_all_of_them(kernel):
         study, belief = told(count, model=st.GP(kernel=kernel))
         hand = ByHand(belief, kernel)
         assert confidence(belief, 30) == pytest.approx(hand.beta(30))
-        tried = observe(study.log).seen
+        tried = to_dataset(study.log).visited
         for u in SMALL.snap(SMALL.at_target(np.random.default_rng(1).random((8, 3)))):
             config = SMALL.decode(u)
             options = Options.at(u, belief, np.random.default_rng(0))
             for factor in (0.1, 1.0, 5.0, 20.0):
-                row, why = options.choose(hand.beta(30), factor, known(options.U, tried), math.inf)
+                row, why = options.choose(hand.beta(30), factor, is_visited(options.U, tried), math.inf)
                 chosen = SMALL.decode(options.U[row])
                 assert chosen == config | {"epochs": hand.epochs(config["x"], config["y"], 30, factor)}
                 assert ("the cheapest fidelity that still informs" in why) == (chosen["epochs"] < 27)
@@ -110,7 +110,7 @@ def test_with_several_sets_of_hyperparameters_correlations_and_variances_are_ave
     u = SMALL.at_target(np.array([[0.4, 0.6, 0.5]]))[0]
     options = Options.at(u, belief, np.random.default_rng(0))
     moments, phis, variances, diameters = [], [], [], []
-    for each in belief.alternatives:
+    for each in belief.hyperparameter_samples:
         lengths, variance = np.exp(each.fit.theta[:3]), math.exp(each.fit.theta[3])
         variances.append(variance)
         diameters.append((1 / lengths[:2]).sum())

@@ -16,8 +16,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
 import shoestring as st
-from shoestring.acquisition.optimize.optimizer import one_of_the_highest
-from shoestring.data.dataset import observe
+from shoestring.acquisition.optimize.optimizer import random_argmax
+from shoestring.data.dataset import to_dataset
 from shoestring.search.bore import chances, fitted, labels, log_chances, odds_with_gradient, training_set
 from shoestring.space.encoding import Encoding
 from tests.differences import gradients_of
@@ -60,7 +60,7 @@ def test_however_small_the_share_one_is_good():
 def test_failed_and_open_trials_are_not_good():
     study = told_study(plane(), bowl, 12, error_where=lambda config: config["x0"] > 0.8)
     study.ask()
-    seen = observe(study.log)
+    seen = to_dataset(study.log)
     U, good = training_set(seen, 0.25)
     n = len(seen.y)
     assert len(U) == n + len(seen.failed) + 1 == 13
@@ -73,10 +73,10 @@ def test_other_fidelities_are_left_out():
     study = st.Study(space)
     for x in np.linspace(0, 1, 8):
         study.add({"x": float(x), "epochs": 1}, -1.0 - float(x), cost=1.0)
-    assert training_set(observe(study.log), 0.25)[1].sum() == 2
+    assert training_set(to_dataset(study.log), 0.25)[1].sum() == 2
     for x in np.linspace(0, 1, 4):
         study.add({"x": float(x)}, float(x), cost=1.0)
-    U, good = training_set(observe(study.log), 0.25)
+    U, good = training_set(to_dataset(study.log), 0.25)
     assert (len(U), good.sum()) == (4, 1)
 
 
@@ -117,7 +117,7 @@ def test_the_chance_is_that_of_the_good():
 
 def test_among_equal_values_every_one_may_be_drawn():
     values = np.array([0.1, 0.7, 0.7 + 1e-14, np.nan, 0.7])
-    drawn = {one_of_the_highest(values, np.random.default_rng(seed)) for seed in range(50)}
+    drawn = {random_argmax(values, np.random.default_rng(seed)) for seed in range(50)}
     assert drawn == {1, 2, 4}
 
 

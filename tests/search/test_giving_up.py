@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.data.dataset import observe
+from shoestring.data.dataset import to_dataset
 from shoestring.search import pruning as giving_up
-from shoestring.search.pruning import ENOUGH, prospect
+from shoestring.search.pruning import PRUNING_PROBABILITY, pruning_forecast
 from tests.problems import branin
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 48, log=True))
@@ -42,13 +42,13 @@ def test_a_bad_configuration_is_hopeless_and_a_good_one_is_not(direction):
     study, sign = learned(direction=direction), 1 if direction == "minimize" else -1
     study.enqueue({"x": 0.95})
     bad = study.ask()
-    found = study.prospect(bad, reports_of(0.95, 16, sign))
+    found = study.pruning_forecast(bad, reports_of(0.95, 16, sign))
     assert found.hopeless
-    assert found.chance < ENOUGH
+    assert found.probability < PRUNING_PROBABILITY
     assert "below 0.025" in found.reason
     study.enqueue({"x": 0.31})
     good = study.ask()
-    found = study.prospect(good, reports_of(0.31, 16, sign))
+    found = study.pruning_forecast(good, reports_of(0.31, 16, sign))
     assert not found.hopeless
     assert "not below" in found.reason
 
@@ -59,39 +59,39 @@ def test_the_chance_is_that_of_draws_from_the_posterior():
     study.enqueue({"x": 0.31})
     trial = study.ask()
     reports = reports_of(0.31, 14)[-4:]
-    found = study.prospect(trial, reports)
-    situation = study.situation
+    found = study.pruning_forecast(trial, reports)
+    context = study.context
     by_hand = st.Study.from_json(study.to_json(), method=st.LogEI())
     by_hand.give_back(trial.number)
     for each in reports:
         by_hand.add({"x": 0.31} | each["fidelity"], each["value"])
-    seen = observe(by_hand.log)
-    known = {**situation.known, "trials": len(seen.y)}
-    belief = giving_up.believe(dataclasses.replace(situation, look=lambda: seen, known=known), costs=False)
+    seen = to_dataset(by_hand.log)
+    known = {**context.warm_start, "trials": len(seen.y)}
+    belief = giving_up.fit_context_belief(dataclasses.replace(context, load_dataset=lambda: seen, warm_start=known), costs=False)
     tried = SPACE.at_target(seen.U[:13])
     best = belief.objective.mean_at(belief.encoding.features(tried)).min()
     at = belief.encoding.features(SPACE.encode({"x": 0.31, "epochs": 48})[None, :])
     draws = belief.objective.sample(at, 40_000, np.random.default_rng(0))
-    assert 0.05 < found.chance < 0.95
-    assert found.chance == pytest.approx(float((draws < best).mean()), abs=0.01)
+    assert 0.05 < found.probability < 0.95
+    assert found.probability == pytest.approx(float((draws < best).mean()), abs=0.01)
 
 
 def test_without_a_model_data_at_the_target_or_a_place_nobody_can_tell():
     study = learned()
     study.enqueue({"x": 0.95})
     trial = study.ask()
-    situation, reports = study.situation, reports_of(0.95, 16)
-    assert prospect(situation, trial, reports) is not None
-    assert prospect(dataclasses.replace(situation, known=None), trial, reports) is None
-    assert prospect(situation, trial, []) is None
-    assert prospect(situation, trial, [{"value": 0.9, "fidelity": {}, "cost": None}]) is None
-    low = dataclasses.replace(situation.seen, at_target=np.zeros(len(situation.seen.y), bool))
-    assert prospect(dataclasses.replace(situation, look=lambda: low), trial, reports) is None
-    assert prospect(situation, trial, reports_of(0.95, 11)) is None  # nobody was seen that early
-    few = situation.seen.only(np.arange(9))  # of these five were asked at 12 epochs
-    assert prospect(dataclasses.replace(situation, look=lambda: few), trial, reports) is not None
-    fewer = situation.seen.only(np.arange(8))
-    assert prospect(dataclasses.replace(situation, look=lambda: fewer), trial, reports) is None
+    context, reports = study.context, reports_of(0.95, 16)
+    assert pruning_forecast(context, trial, reports) is not None
+    assert pruning_forecast(dataclasses.replace(context, warm_start=None), trial, reports) is None
+    assert pruning_forecast(context, trial, []) is None
+    assert pruning_forecast(context, trial, [{"value": 0.9, "fidelity": {}, "cost": None}]) is None
+    low = dataclasses.replace(context.data, at_target=np.zeros(len(context.data.y), bool))
+    assert pruning_forecast(dataclasses.replace(context, load_dataset=lambda: low), trial, reports) is None
+    assert pruning_forecast(context, trial, reports_of(0.95, 11)) is None  # nobody was seen that early
+    few = context.data.select(np.arange(9))  # of these five were asked at 12 epochs
+    assert pruning_forecast(dataclasses.replace(context, load_dataset=lambda: few), trial, reports) is not None
+    fewer = context.data.select(np.arange(8))
+    assert pruning_forecast(dataclasses.replace(context, load_dataset=lambda: fewer), trial, reports) is None
 
 
 def eager(asked):
@@ -130,17 +130,17 @@ def test_a_trial_that_was_stopped_is_one_of_the_fidelity_that_it_reached():
     assert trial.suggestion["stopped"]["kind"] == "hopeless"
     assert "chance" in trial.suggestion["stopped"]["reason"]
     assert study.best.number != 13
-    seen = observe(study.log)
+    seen = to_dataset(study.log)
     assert SPACE.decode(seen.U[seen.finished - 1]) == pytest.approx(trial.config)
-    np.testing.assert_allclose(seen.given_up, SPACE.encode({"x": 0.95, "epochs": 48})[None, :])
-    assert (np.abs(seen.seen - seen.given_up) < 1e-12).all(axis=1).any()  # it need not be asked again
+    np.testing.assert_allclose(seen.pruned, SPACE.encode({"x": 0.95, "epochs": 48})[None, :])
+    assert (np.abs(seen.visited - seen.pruned) < 1e-12).all(axis=1).any()  # it need not be asked again
 
 
 def test_it_is_the_same_after_writing_and_reading():
     study, _ = stopped_study()
     again = st.Study.from_json(study.to_json(), method=st.LogEI())
     assert again.history[13] == study.history[13]
-    for one, other in zip(dataclasses.astuple(observe(again.log)), dataclasses.astuple(observe(study.log)), strict=True):
+    for one, other in zip(dataclasses.astuple(to_dataset(again.log)), dataclasses.astuple(to_dataset(study.log)), strict=True):
         np.testing.assert_array_equal(one, other)
     assert again.ask().config == study.ask().config
 
@@ -181,10 +181,10 @@ def test_who_does_not_ask_or_has_no_model_is_not_stopped():
 def test_a_model_is_asked_when_the_fidelity_has_doubled(monkeypatch):
     calls = []
 
-    def counted(situation, trial, reports):
+    def counted(context, trial, reports):
         calls.append(reports[-1]["fidelity"]["epochs"])
 
-    monkeypatch.setattr("shoestring.state.suggester.prospect", counted)
+    monkeypatch.setattr("shoestring.state.suggester.pruning_forecast", counted)
     study = learned()
     study.enqueue({"x": 0.95})
     study.minimize(eager([]), 14)
@@ -199,15 +199,15 @@ def test_one_fit_a_time(monkeypatch):
     trial = study.ask()
     monkeypatch.setattr(st.GP, "fit", lambda *args, **options: fits.append(1) or fit(*args, **options))
     study.model = st.GP(inference="mcmc")
-    study.prospect(trial, reports_of(0.42, 16))
+    study.pruning_forecast(trial, reports_of(0.42, 16))
     assert len(fits) == 1
 
 
 def test_what_the_model_takes_is_not_charged_to_the_objective(monkeypatch):
-    def slow(situation, trial, reports):
+    def slow(context, trial, reports):
         time.sleep(0.05)
 
-    monkeypatch.setattr("shoestring.state.suggester.prospect", slow)
+    monkeypatch.setattr("shoestring.state.suggester.pruning_forecast", slow)
 
     def objective(config, trial):
         for epochs in (1, 2, 4):
@@ -229,7 +229,7 @@ def test_a_trial_that_ran_out_of_budget_has_its_fidelity_too_but_may_be_asked_ag
     trial = study.history[13]
     assert trial.config["epochs"] == 10
     assert trial.suggestion["stopped"]["kind"] == "budget"
-    assert not len(observe(study.log).given_up)
+    assert not len(to_dataset(study.log).pruned)
 
 
 def training(stopping):

@@ -27,7 +27,7 @@ def live_through(study, events, check):
     opened = []
     for event in events:
         if event == "ask" or not opened:
-            from_the_method = not study.ledger.queue
+            from_the_method = not study.state.queue
             before = study.history
             trial = study.ask()
             opened.append(trial)

@@ -3,7 +3,7 @@
 import math
 
 import shoestring as st
-from shoestring.search.base import believe
+from shoestring.search.base import fit_context_belief
 
 SPACE = st.Space(w=st.Float(0, 100), epochs=st.Fidelity(1, 50))
 
@@ -22,7 +22,7 @@ def test_a_config_that_fails_at_the_target_is_not_recommended():
             told = fails_when_large({"w": w, "epochs": epochs})
             study.add({"w": w, "epochs": epochs}, told.value, cost=told.cost)
     assert study.recommend().config["w"] < 45
-    assert (believe(study.situation, costs=False).tried[:, 0] < 0.45).all()
+    assert (fit_context_belief(study.context, costs=False).evaluated[:, 0] < 0.45).all()
 
 
 def test_reports_reach_the_model_of_a_plain_study():
@@ -33,6 +33,6 @@ def test_reports_reach_the_model_of_a_plain_study():
 
     study = st.Study(SPACE, method=st.LogEI(), seed=0, stop=None)
     study.minimize(trains, 6)
-    seen = study.situation.seen
-    assert seen.traces > 0
-    assert len(believe(study.situation, costs=False).fit.posterior) == len(seen.y) > 6
+    seen = study.context.data
+    assert seen.intermediate > 0
+    assert len(fit_context_belief(study.context, costs=False).fit.posterior) == len(seen.y) > 6

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 import shoestring as st
 from shoestring.acquisition.knowledge_gradient import minima
-from shoestring.search.base import believe, seeker_for
+from shoestring.search.base import fit_context_belief, optimizer_for
 from shoestring.search.recommend import lowest_mean, negative_mean
 
 
@@ -17,12 +17,12 @@ def valley(config):
 
 
 @pytest.fixture(scope="module")
-def situation():
+def context():
     study = st.Study(st.Space(x=st.Float(-1, 1), y=st.Float(-1, 1)), seed=0)
     rng = np.random.default_rng(0)
     for x, y in rng.uniform(-1, 1, (60, 2)):
         study.add({"x": float(x), "y": float(y)}, valley({"x": x, "y": y}), cost=1.0)
-    return study.situation
+    return study.context
 
 
 def lowest_nearby(belief, u):
@@ -36,14 +36,14 @@ def lowest_nearby(belief, u):
     return minimize(mean, u, jac=True, bounds=[(0, 1)] * len(u), method="L-BFGS-B", options={"ftol": 1e-16, "gtol": 1e-12}).fun
 
 
-def test_no_descent_from_the_recommendation_finds_a_lower_mean(situation):
-    belief = believe(situation, costs=False)
-    u = lowest_mean(belief, negative_mean(belief), seeker_for(situation))
+def test_no_descent_from_the_recommendation_finds_a_lower_mean(context):
+    belief = fit_context_belief(context, costs=False)
+    u = lowest_mean(belief, negative_mean(belief), optimizer_for(context))
     assert -float(negative_mean(belief)(u[None, :], False)[0][0]) <= lowest_nearby(belief, u) + 1e-8
 
 
-def test_no_descent_from_the_minima_of_kg_finds_a_lower_mean(situation):
-    belief = believe(situation, costs=False)
-    points = minima(belief, seeker_for(situation))
+def test_no_descent_from_the_minima_of_kg_finds_a_lower_mean(context):
+    belief = fit_context_belief(context, costs=False)
+    points = minima(belief, optimizer_for(context))
     best = points[np.argmin(belief.objective.mean_at(belief.encoding.features(points)))]
     assert float(belief.objective.mean_at(belief.encoding.features(best[None, :]))[0]) <= lowest_nearby(belief, best) + 1e-6

@@ -10,7 +10,7 @@ from tests.problems import mixed_space, mixed_value, told_study
 
 
 def look(study, **options):
-    return look_along(study.situation, **options)
+    return look_along(study.context, **options)
 
 
 @pytest.mark.parametrize(

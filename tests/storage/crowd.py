@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from shoestring.errors import Behind, OverBudget
+from shoestring.errors import Conflict, OverBudget
 from shoestring.storage import Limits, open_storage
 from tests.storage.places import done, lease, running
 
@@ -91,7 +91,7 @@ def work_on(address: str, limits: Limits, cost: float = 1.0) -> list[int]:
         next_number = max([next_number, *(each.trial.number + 1 for each in changes.trials)])
         try:
             storage.write(study, running(next_number), lease=lease(), limits=limits, expected=cost)
-        except Behind:
+        except Conflict:
             continue
         except OverBudget:
             storage.close_connections()
@@ -112,7 +112,7 @@ def empty_queue(address: str) -> list[int]:
         entry = changes.queue[0]
         try:
             storage.write(study, running(len(changes.trials)), lease=lease(), queued=entry.id)
-        except Behind:
+        except Conflict:
             continue
         found.append(entry.config["job"])
 

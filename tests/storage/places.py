@@ -86,7 +86,7 @@ def failed(number: int, error: str = "it broke", cost: float = 1.0) -> Trial:
     return running(number).finish(State.FAILED, error=error, cost=cost)
 
 
-def given_up(number: int, cost: float | None = None) -> Trial:
+def pruned(number: int, cost: float | None = None) -> Trial:
     return running(number).finish(State.ABANDONED, cost=cost)
 
 

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from shoestring.data.trial import State, Trial
-from shoestring.errors import Behind, OverBudget, StorageError, TrialError
+from shoestring.errors import Conflict, OverBudget, StorageError, TrialError
 from shoestring.storage import Limits, Storage, open_storage
-from tests.storage.places import done, failed, given_up, lease, running
+from tests.storage.places import done, failed, lease, pruned, running
 
 
 def test_it_is_a_storage(storage):
@@ -112,7 +112,7 @@ def test_since_tells_what_is_new(storage, study):
 def test_numbers_are_given_once(storage, study):
     storage.write(study, running(0), lease=lease())
     for number in (0, 2, -1):
-        with pytest.raises(Behind):
+        with pytest.raises(Conflict):
             storage.write(study, running(number), lease=lease())
     assert storage.find("study").clock == 1
     assert len(storage.since(study, 0).trials) == 1
@@ -121,7 +121,7 @@ def test_numbers_are_given_once(storage, study):
 def test_a_trial_from_elsewhere_is_closed_when_it_is_written(storage, study):
     assert storage.write(study, done(0, 3.0, cost=9.0)).clocks == (1, None, 1)
     assert storage.write(study, failed(1)).clocks == (2, None, 2)
-    assert storage.write(study, given_up(2)).clocks == (3, 3, None)
+    assert storage.write(study, pruned(2)).clocks == (3, 3, None)
     assert storage.close(study, done(0, 4.0)).trial.value == 3.0
 
 
@@ -132,7 +132,7 @@ def test_the_same_lease_writes_once(storage, study):
     closed = storage.close(study, done(0))
     assert storage.write(study, running(0), lease=mine) == closed
     assert storage.find("study").trials == 1
-    with pytest.raises(Behind):
+    with pytest.raises(Conflict):
         storage.write(study, running(0), lease=lease())
 
 
@@ -143,21 +143,21 @@ def test_a_result_is_written_once(storage, study):
     assert storage.close(study, done(0, 1.0)) == first
     assert storage.close(study, done(0, 2.0)) == first
     assert storage.close(study, failed(0), again=True) == first
-    assert storage.close(study, given_up(0), again=True) == first
+    assert storage.close(study, pruned(0), again=True) == first
     assert storage.find("study").clock == clock
     assert storage.since(study, 0).queue == []
 
 
 def test_an_abandoned_trial_keeps_its_late_result(storage, study):
     storage.write(study, running(0), lease=lease())
-    gone = storage.close(study, given_up(0, cost=2.0), again=True)
+    gone = storage.close(study, pruned(0, cost=2.0), again=True)
     assert gone.clocks == (1, 2, None)
-    assert storage.close(study, given_up(0, cost=5.0), again=True) == gone
+    assert storage.close(study, pruned(0, cost=5.0), again=True) == gone
     assert len(storage.since(study, 0).queue) == 1
     late = storage.close(study, done(0, 7.0))
     assert late.clocks == (1, 2, 3)
     assert late.trial.state is State.DONE
-    assert storage.close(study, given_up(0)) == late
+    assert storage.close(study, pruned(0)) == late
 
 
 def test_reports_belong_to_whoever_holds_the_trial(storage, study):
@@ -200,7 +200,7 @@ def test_the_queue_keeps_its_order(storage, study):
         storage.enqueue(study, {"x": number}, {"by": "you"})
     storage.enqueue(study, {"x": 0}, {}, first=True)
     storage.write(study, running(0), lease=lease())
-    storage.close(study, given_up(0), again=True)
+    storage.close(study, pruned(0), again=True)
     queue = storage.since(study, 0).queue
     assert [entry.config["x"] for entry in queue] == [0.0, 0, 1, 2]
     assert queue[0].suggestion == {"by": "random"}
@@ -214,11 +214,11 @@ def test_a_waiting_config_is_taken_once(storage, study):
     (entry,) = storage.since(study, 0).queue
     storage.write(study, running(0), lease=lease(), queued=entry.id)
     assert storage.since(study, 0).queue == []
-    with pytest.raises(Behind, match="taken"):
+    with pytest.raises(Conflict, match="taken"):
         storage.write(study, running(1), lease=lease(), queued=entry.id)
     other = storage.begin("other", {})[0].id
     storage.enqueue(other, {"x": 1}, {})
-    with pytest.raises(Behind):
+    with pytest.raises(Conflict):
         storage.write(study, running(1), lease=lease(), queued=storage.since(other, 0).queue[0].id)
     assert storage.find("study").trials == 1
     assert storage.find("other").waiting == 1
@@ -229,7 +229,7 @@ def test_a_trial_that_is_refused_leaves_the_queue_alone(storage, study):
     (entry,) = storage.since(study, 0).queue
     with pytest.raises(OverBudget):
         storage.write(study, running(0), lease=lease(), queued=entry.id, limits=Limits(trials=0))
-    with pytest.raises(Behind):
+    with pytest.raises(Conflict):
         storage.write(study, running(5), lease=lease(), queued=entry.id)
     assert storage.since(study, 0).queue == [entry]
 
@@ -243,7 +243,7 @@ def test_a_limit_of_trials_counts_those_that_are_not_abandoned(storage, study):
     storage.write(study, running(1), lease=lease(), limits=two)
     with pytest.raises(OverBudget, match="2 of 2"):
         storage.write(study, running(2), lease=lease(), limits=two)
-    storage.close(study, given_up(1))
+    storage.close(study, pruned(1))
     storage.write(study, running(2), lease=lease(), limits=two)
     storage.close(study, done(1))  # a late result is a trial more than the limit
     with pytest.raises(OverBudget, match="3 of 2"):
@@ -260,7 +260,7 @@ def test_a_limit_of_cost_counts_what_runs_with_what_is_expected(storage, study):
     storage.write(study, running(2), lease=lease(), limits=ten, expected=2.5)
     with pytest.raises(OverBudget):
         storage.write(study, running(3), lease=lease(), limits=ten)
-    storage.close(study, given_up(1, cost=2.0))
+    storage.close(study, pruned(1, cost=2.0))
     storage.close(study, done(2, cost=2.5))
     storage.write(study, running(3), lease=lease(), limits=ten)
     storage.close(study, done(1, cost=8.0))  # instead of the 2 that it was charged with
@@ -419,7 +419,7 @@ def test_threads_share_a_storage(storage, study):
                 try:
                     storage.write(study, running(number), lease=lease())
                     break
-                except Behind:
+                except Conflict:
                     continue
             storage.close(study, done(number, number))
 

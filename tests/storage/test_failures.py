@@ -13,7 +13,7 @@ from shoestring.storage import open_storage
 from shoestring.storage import transactions as engine
 from shoestring.storage.patience import patience
 from tests.storage.crowd import context
-from tests.storage.places import done, given_up, lease, running
+from tests.storage.places import done, lease, pruned, running
 
 
 class Weather:
@@ -85,7 +85,7 @@ def test_nothing_is_written_twice(weather, when):
     fail()
     assert storage.renew(study, {2: mine.token, 7: "x"}, 5.0) == {7}
     fail()
-    assert storage.close(study, given_up(2), again=True).trial.state is State.ABANDONED
+    assert storage.close(study, pruned(2), again=True).trial.state is State.ABANDONED
     fail()
     record, made = storage.begin("another", {})
     assert made

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from shoestring.data.trial import State, Trial
-from shoestring.errors import Behind, OverBudget
+from shoestring.errors import Conflict, OverBudget
 from shoestring.storage import Lease, Limits, Stored
 from tests.storage.places import Place
 
@@ -88,7 +88,7 @@ class LifeCycle(RuleBasedStateMachine):
         for storage in self.storages:
             try:
                 answers.append(call(storage))
-            except (Behind, OverBudget) as error:
+            except (Conflict, OverBudget) as error:
                 answers.append(type(error))
         assert answers[0] == answers[1]
         return answers[0]
@@ -117,7 +117,7 @@ class LifeCycle(RuleBasedStateMachine):
             lambda storage: storage.write(1, trial, lease=mine, queued=entry, expected=expected, limits=limits)
         )
         if ahead:
-            assert answer is Behind
+            assert answer is Conflict
         elif not model.room(limits):
             assert answer is OverBudget
         else:

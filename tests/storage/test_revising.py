@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from shoestring.errors import Behind, StorageError
+from shoestring.errors import Conflict, StorageError
 from shoestring.storage import open_storage
 from tests.storage.crowd import crowd
 
@@ -49,7 +49,7 @@ def test_settings_are_changed_only_if_they_are_still_what_one_knows(storage, stu
     storage.revise(study, {"space": {"x": [0, 1]}})
     before = standing(storage)
     for known in ({"space": {"x": [0, 2]}}, {"space": None}, {"seed": 0, "space": {}}, {"colour": "red"}):
-        with pytest.raises(Behind, match="look again"):
+        with pytest.raises(Conflict, match="look again"):
             storage.revise(study, {"space": {}}, halted="enough", seconds=9.0, if_still=known)
     assert standing(storage) == before
     storage.revise(study, {"space": {"x": [0, 9]}}, if_still={"space": {"x": [0, 1]}, "colour": None})
@@ -120,7 +120,7 @@ def _race(address, study, number):
     try:
         storage.revise(study, {"space": number}, if_still={"space": 0})
         return True
-    except Behind:
+    except Conflict:
         return False
     finally:
         storage.close_connections()

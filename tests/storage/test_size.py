@@ -24,7 +24,7 @@ def fill(database, trials):
         for number in range(trials):
             trial, clock = done(number, float((number * 7919) % trials)), number + 1
             row = {"study": study, "number": number, "at_target": True, "token": str(number), "asked": 0.0}
-            yield row | book.columns(trial, text.trial_text(trial), (clock, None, clock), clock)
+            yield row | book.table(trial, text.trial_text(trial), (clock, None, clock), clock)
 
     sums = totals.Totals(trials, trials, 0, float(trials), 0.0)
 

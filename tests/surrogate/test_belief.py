@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.data.dataset import observe
-from shoestring.surrogate.belief import form_belief
+from shoestring.data.dataset import to_dataset
+from shoestring.surrogate.belief import fit_belief
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
 
 
@@ -33,13 +33,13 @@ def test_where_trials_fail_the_chance_of_success_is_low():
     study = told_study(plane(), bowl, 40, error_where=lambda config: config["x0"] > 0.7)
     belief, encoding, seen = belief_of(study)
     assert len(seen.failed) > 5
-    good, bad = np.exp(belief.viability.log_chance(encoding.features(np.array([[0.2, 0.5], [0.95, 0.5]]))))
+    good, bad = np.exp(belief.feasibility.log_probability(encoding.features(np.array([[0.2, 0.5], [0.95, 0.5]]))))
     assert good > 0.8
     assert bad < 0.3
 
 
 def test_without_failures_there_is_no_model_of_them():
-    assert belief_of(told_study(plane(), bowl, 8))[0].viability is None
+    assert belief_of(told_study(plane(), bowl, 8))[0].feasibility is None
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ def test_the_wanted_output_scale_is_used(output):
 def test_what_is_known_is_plain_json_and_the_next_fit_starts_from_it():
     study = told_study(mixed_space(), mixed_value, 20)
     belief, encoding, seen = belief_of(study)
-    known = belief.knowledge(20)
+    known = belief.to_warm_start(20)
     assert {type(value) for value in known["theta"]} == {float}
-    again = form_belief(seen, encoding, st.GP(), known)
+    again = fit_belief(seen, encoding, st.GP(), known)
     assert again.fit.evaluations < belief.fit.evaluations
-    assert again.fit.evidence >= belief.fit.evidence - 1e-6
+    assert again.fit.log_likelihood >= belief.fit.log_likelihood - 1e-6
 
 
 def test_low_fidelity_values_are_not_the_ones_to_beat():
@@ -118,6 +118,6 @@ def test_observations_are_signed_so_that_lower_is_better():
     for x in (0.1, 0.6):
         up.add({"x0": x}, x)
         down.add({"x0": x}, -x)
-    seen = [observe(study.history) for study in (up, down)]
+    seen = [to_dataset(study.history) for study in (up, down)]
     np.testing.assert_array_equal(seen[0].y, seen[1].y)
     np.testing.assert_array_equal(seen[0].order, [1, 0])

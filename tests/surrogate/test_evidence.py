@@ -3,7 +3,7 @@ import pytest
 
 from shoestring.surrogate.hyperparameters import Layout
 from shoestring.surrogate.kernels import PROFILES
-from shoestring.surrogate.marginal_likelihood import Evidence
+from shoestring.surrogate.marginal_likelihood import MarginalLikelihood
 from tests.differences import gradient_of
 
 GROUPS = {"separate": np.arange(4), "shared": np.array([0, 1, 1, 1]), "single": np.array([0])}
@@ -30,7 +30,7 @@ def test_the_gradient_against_central_differences(profile, grouping, warped, see
         [rng.uniform(-5, 5), rng.uniform(np.log(1e-3), 0)],
         rng.uniform(-1, 1, layout.size - layout.count - 2),
     ])
-    evidence = Evidence(Z, y, layout, profile)
+    evidence = MarginalLikelihood(Z, y, layout, profile)
     value, slope = evidence(theta)
     numeric = gradient_of(lambda t: evidence(t)[0], theta, 1e-5)
     np.testing.assert_allclose(slope, numeric, rtol=2e-5, atol=1e-7 * (1 + abs(value)))
@@ -40,17 +40,17 @@ def test_the_gradient_against_central_differences(profile, grouping, warped, see
 def test_the_value_alone_is_the_same_to_the_last_bit(warped):
     Z, y = data(3, 20, 0)
     layout = Layout(np.arange(3), warped)
-    evidence = Evidence(Z, y, layout, "matern52")
+    evidence = MarginalLikelihood(Z, y, layout, "matern52")
     for theta in layout.centre + np.random.default_rng(0).normal(size=(5, layout.size)):
         assert evidence.value(theta) == evidence(theta)[0]
-    flat = Evidence(np.full((6, 1), 0.5), np.ones(6), Layout(np.arange(1)), "se")
+    flat = MarginalLikelihood(np.full((6, 1), 0.5), np.ones(6), Layout(np.arange(1)), "se")
     assert flat.value(np.array([0.0, 0.0, -100.0])) == -np.inf
 
 
 def test_duplicate_rows_and_one_observation_have_an_evidence_and_a_gradient():
     for Z, y in ((np.full((5, 2), 0.3), np.array([1.0, -1.0, 0.5, 0.2, -0.7])), (np.full((1, 2), 0.3), np.array([0.4]))):
         layout = Layout(np.arange(2))
-        evidence = Evidence(Z, y, layout, "matern52")
+        evidence = MarginalLikelihood(Z, y, layout, "matern52")
         value, slope = evidence(layout.centre)
         assert np.isfinite(value)
         numeric = gradient_of(lambda t: evidence(t)[0], layout.centre)  # noqa: B023
@@ -60,8 +60,8 @@ def test_duplicate_rows_and_one_observation_have_an_evidence_and_a_gradient():
 def test_the_order_of_the_observations_does_not_matter():
     Z, y = data(3, 30, 0)
     layout, turn = Layout(np.arange(3)), np.random.default_rng(0).permutation(30)
-    value, slope = Evidence(Z, y, layout, "matern52")(layout.centre)
-    other, other_slope = Evidence(Z[turn], y[turn], layout, "matern52")(layout.centre)
+    value, slope = MarginalLikelihood(Z, y, layout, "matern52")(layout.centre)
+    other, other_slope = MarginalLikelihood(Z[turn], y[turn], layout, "matern52")(layout.centre)
     assert value == pytest.approx(other, rel=1e-8)
     np.testing.assert_allclose(slope, other_slope, rtol=1e-6, atol=1e-6)
 
@@ -69,7 +69,7 @@ def test_the_order_of_the_observations_does_not_matter():
 def test_a_covariance_that_cannot_be_factored_is_minus_infinity_not_an_error():
     layout = Layout(np.arange(1))
     theta = np.array([0.0, 0.0, -100.0])  # no noise to speak of, on duplicates
-    value, slope = Evidence(np.full((6, 1), 0.5), np.ones(6), layout, "se")(theta)
+    value, slope = MarginalLikelihood(np.full((6, 1), 0.5), np.ones(6), layout, "se")(theta)
     assert value == -np.inf
     assert (slope == 0).all()
 
@@ -78,6 +78,6 @@ def test_the_data_are_not_changed():
     Z, y = data(3, 20, 1)
     Z0, y0 = Z.copy(), y.copy()
     layout = Layout(np.arange(3), True)
-    Evidence(Z, y, layout, "matern52")(layout.centre)
+    MarginalLikelihood(Z, y, layout, "matern52")(layout.centre)
     np.testing.assert_array_equal(Z, Z0)
     np.testing.assert_array_equal(y, y0)

@@ -5,8 +5,8 @@ import pytest
 
 import shoestring as st
 from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.marginal_likelihood import Evidence
-from shoestring.surrogate.output_transform import Output
+from shoestring.surrogate.marginal_likelihood import MarginalLikelihood
+from shoestring.surrogate.output_transform import OutputTransform
 
 RNG = np.random.default_rng(0)
 NASTY = {
@@ -34,7 +34,7 @@ def test_a_fit_never_raises_and_its_posterior_is_finite(case, kernel, warp):
     assert np.isfinite(mean).all()
     assert np.isfinite(variance).all()
     assert (variance > 0).all()
-    assert np.isfinite(fit.evidence)
+    assert np.isfinite(fit.log_likelihood)
     assert fit.note == ""
 
 
@@ -42,7 +42,7 @@ def test_a_fit_never_raises_and_its_posterior_is_finite(case, kernel, warp):
 def test_values_of_any_size_can_be_fitted_once_standardised(y):
     y = np.array(y)
     Z = np.linspace(0, 1, len(y))[:, None]
-    output = Output.of(y)
+    output = OutputTransform.of(y)
     mean, variance = st.GP().fit(Z, output.forward(y)).posterior.mean_and_variance(Z)
     assert np.isfinite(output.inverse(mean)).all()
     assert np.isfinite(variance).all()
@@ -57,10 +57,10 @@ def test_a_warm_start_ends_no_lower_than_it_began(seed, warp):
     y = (y - y.mean()) / y.std()
     layout = Layout(np.arange(2), warp)
     start = layout.clip(layout.centre + rng.normal(size=layout.size))
-    began = Evidence(Z, y, layout, "matern52")(start)[0]
+    began = MarginalLikelihood(Z, y, layout, "matern52")(start)[0]
     fit = st.GP(warp=warp).fit(Z, y, start=start)
-    assert fit.evidence >= began
-    assert fit.evidence == pytest.approx(Evidence(Z, y, layout, "matern52")(fit.theta)[0])
+    assert fit.log_likelihood >= began
+    assert fit.log_likelihood == pytest.approx(MarginalLikelihood(Z, y, layout, "matern52")(fit.theta)[0])
 
 
 def test_a_cold_restart_can_only_help():
@@ -70,16 +70,16 @@ def test_a_cold_restart_can_only_help():
     y = (y - y.mean()) / y.std()
     layout = Layout(np.arange(2))
     poor = np.array([bounds[1] for bounds in layout.bounds])
-    assert st.GP().fit(Z, y, start=poor, cold=True).evidence >= st.GP().fit(Z, y, start=poor, cold=False).evidence
+    assert st.GP().fit(Z, y, start=poor, cold=True).log_likelihood >= st.GP().fit(Z, y, start=poor, cold=False).log_likelihood
 
 
 def test_a_start_of_another_model_is_ignored():
     Z, y = NASTY["corners"]
-    assert st.GP().fit(Z, y, start=np.zeros(17)).evidence == st.GP().fit(Z, y).evidence
+    assert st.GP().fit(Z, y, start=np.zeros(17)).log_likelihood == st.GP().fit(Z, y).log_likelihood
 
 
 def test_a_fit_that_fails_keeps_the_last_hyperparameters_and_says_so(monkeypatch, caplog):
-    monkeypatch.setattr(Evidence, "__call__", lambda self, theta: (-np.inf, np.zeros_like(theta)))
+    monkeypatch.setattr(MarginalLikelihood, "__call__", lambda self, theta: (-np.inf, np.zeros_like(theta)))
     Z, y = NASTY["corners"]
     start = Layout(np.arange(3)).centre + 0.1
     with caplog.at_level(logging.WARNING, "shoestring"):

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search.base import believe
-from shoestring.surrogate.gp import SAMPLE
+from shoestring.search.base import fit_context_belief
+from shoestring.surrogate.gp import SAMPLE_ROWS
 from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.marginal_likelihood import Evidence
-from shoestring.surrogate.mcmc import IMPOSSIBLE, draw_sets, laplace_root, sampled_fits, walkers
+from shoestring.surrogate.marginal_likelihood import MarginalLikelihood
+from shoestring.surrogate.mcmc import IMPOSSIBLE, draw_hyperparameters, laplace_root, sampled_fits, walkers
 from tests.differences import gradient_of
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
 
@@ -28,7 +28,7 @@ def data(n, p, seed=0):
 
 def posterior_of(n, p, seed=0, kernel="matern52"):
     Z, y = data(n, p, seed)
-    return Evidence(Z, y, Layout(np.arange(p)), kernel), st.GP(kernel=kernel).fit(Z, y)
+    return MarginalLikelihood(Z, y, Layout(np.arange(p)), kernel), st.GP(kernel=kernel).fit(Z, y)
 
 
 # -- the right distribution ----------------------------------------------------------------------------------------------
@@ -57,8 +57,8 @@ def by_quadrature(Z, y, layout):
 def test_the_sets_have_the_moments_of_the_posterior():
     evidence, fit = posterior_of(7, 1, kernel="se")
     centre, deviation = by_quadrature(evidence.Z, evidence.y, evidence.layout)
-    cold = draw_sets(evidence, fit.theta, 240, np.random.default_rng(0))[0]
-    warm = draw_sets(evidence, fit.theta, 240, np.random.default_rng(1), cold[:10])[0]
+    cold = draw_hyperparameters(evidence, fit.theta, 240, np.random.default_rng(0))[0]
+    warm = draw_hyperparameters(evidence, fit.theta, 240, np.random.default_rng(1), cold[:10])[0]
     for sets in (cold, warm):
         np.testing.assert_allclose((sets.mean(axis=0) - centre) / deviation, 0.0, atol=0.3)
         np.testing.assert_allclose(sets.std(axis=0) / deviation, 1.0, atol=0.25)
@@ -69,9 +69,9 @@ def test_a_short_warm_chain_keeps_the_spread_of_a_long_one():
     evidence, fit = posterior_of(14, 3)
     sets, seen = None, []
     for seed in range(14):
-        sets, _ = draw_sets(evidence, fit.theta, 10, np.random.default_rng(seed), sets)
+        sets, _ = draw_hyperparameters(evidence, fit.theta, 10, np.random.default_rng(seed), sets)
         seen.append(sets)
-    long, _ = draw_sets(evidence, fit.theta, 120, np.random.default_rng(99))
+    long, _ = draw_hyperparameters(evidence, fit.theta, 120, np.random.default_rng(99))
     ratio = np.vstack(seen[3:]).std(axis=0) / long.std(axis=0)
     assert (ratio > 0.75).all()
     assert (ratio < 1.35).all()
@@ -91,7 +91,7 @@ def test_laplaces_approximation_is_the_inverse_of_the_curvature():
 def test_no_direction_is_wider_than_the_prior():
     layout = Layout(np.arange(2))
     for y in (np.zeros(1), np.array([np.nan])):  # nothing is known, and nothing can be computed
-        scaled = laplace_root(Evidence(np.full((1, 2), 0.5), y, layout, "matern52"), layout.centre) / layout.width[:, None]
+        scaled = laplace_root(MarginalLikelihood(np.full((1, 2), 0.5), y, layout, "matern52"), layout.centre) / layout.width[:, None]
         assert np.linalg.eigvalsh(scaled @ scaled.T).max() <= 1.0 + 1e-9
 
 
@@ -100,9 +100,9 @@ def test_no_direction_is_wider_than_the_prior():
 
 def test_a_warm_chain_takes_fewer_steps_and_starts_from_the_last_sets():
     evidence, fit = posterior_of(15, 2)
-    last, _ = draw_sets(evidence, fit.theta, 10, np.random.default_rng(0))
+    last, _ = draw_hyperparameters(evidence, fit.theta, 10, np.random.default_rng(0))
     cold = evidence.evaluations
-    draw_sets(evidence, fit.theta, 10, np.random.default_rng(1), last)
+    draw_hyperparameters(evidence, fit.theta, 10, np.random.default_rng(1), last)
     assert evidence.evaluations - cold < 0.5 * cold
     begun = walkers(evidence, fit.theta, 400, np.random.default_rng(2), last)
     for i in range(10):
@@ -114,12 +114,12 @@ def test_the_same_randomness_gives_the_same_sets_whatever_the_global_generator_d
     evidence, fit = posterior_of(10, 2)
     np.random.seed(1)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
-    one, values = draw_sets(evidence, fit.theta, 5, np.random.default_rng(3))
+    one, values = draw_hyperparameters(evidence, fit.theta, 5, np.random.default_rng(3))
     np.testing.assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
     np.random.seed(2)  # noqa: NPY002
-    other, _ = draw_sets(evidence, fit.theta, 5, np.random.default_rng(3))
+    other, _ = draw_hyperparameters(evidence, fit.theta, 5, np.random.default_rng(3))
     np.testing.assert_array_equal(one, other)
-    assert not np.array_equal(one, draw_sets(evidence, fit.theta, 5, np.random.default_rng(4))[0])
+    assert not np.array_equal(one, draw_hyperparameters(evidence, fit.theta, 5, np.random.default_rng(4))[0])
     np.testing.assert_allclose(values, [evidence.value(theta) for theta in one])
 
 
@@ -145,7 +145,7 @@ def test_the_smallest_ensemble_there_is():
     for seed in range(10):
         fit, = sampled_fits(model, model.fit(Z, y), np.arange(1), np.random.default_rng(seed), last)
         last = fit.theta[None, :]
-        assert np.isfinite(fit.evidence)
+        assert np.isfinite(fit.log_likelihood)
 
 
 @pytest.mark.parametrize("last", [np.zeros((4, 9)), np.full((4, 4), np.nan), np.zeros(4)], ids=["another model", "nan", "flat"])
@@ -157,14 +157,14 @@ def test_sets_that_do_not_fit_are_ignored(last):
 
 
 def test_large_data_are_sampled_for_the_chain_and_whole_in_the_posteriors():
-    Z, y = data(SAMPLE + 40, 2)
+    Z, y = data(SAMPLE_ROWS + 40, 2)
     fit = MCMC.fit(Z, y)
     fits = sampled_fits(MCMC, fit, np.arange(2), np.random.default_rng(0))
-    assert [len(each.posterior) for each in fits] == [SAMPLE + 40] * 4
+    assert [len(each.posterior) for each in fits] == [SAMPLE_ROWS + 40] * 4
 
 
 def test_where_nothing_can_be_drawn_the_most_probable_values_are_used_and_it_is_said(monkeypatch, caplog):
-    monkeypatch.setattr(Evidence, "value", lambda self, theta: np.nan)
+    monkeypatch.setattr(MarginalLikelihood, "value", lambda self, theta: np.nan)
     study = told_study(plane(), bowl, 9)
     with caplog.at_level(logging.WARNING, "shoestring"):
         belief, encoding, _ = belief_of(study, MCMC)
@@ -180,11 +180,11 @@ def test_where_nothing_can_be_drawn_the_most_probable_values_are_used_and_it_is_
 def test_moments_are_those_of_the_mixture():
     belief, encoding, seen = belief_of(told_study(plane(), bowl, 9), MCMC)
     X = encoding.features(np.random.default_rng(0).random((3, 2)))
-    draws = np.vstack([each.objective.sample(X, 40000, np.random.default_rng(i)) for i, each in enumerate(belief.alternatives)])
+    draws = np.vstack([each.objective.sample(X, 40000, np.random.default_rng(i)) for i, each in enumerate(belief.hyperparameter_samples)])
     mean, variance = belief.moments(X)
     np.testing.assert_allclose(draws.mean(axis=0), mean, atol=0.02 * np.sqrt(variance.max()))
     np.testing.assert_allclose(draws.var(axis=0), variance, rtol=0.05)
-    means = np.mean([each.fit.posterior.mean_at(encoding.features(seen.U)) for each in belief.alternatives], axis=0)
+    means = np.mean([each.fit.posterior.mean_at(encoding.features(seen.U)) for each in belief.hyperparameter_samples], axis=0)
     assert belief.incumbent == means.min()
 
 
@@ -192,7 +192,7 @@ def test_the_gain_is_the_mean_over_the_sets():
     belief, encoding, _ = belief_of(told_study(plane(), bowl, 9), MCMC)
     z = encoding.features(np.array([[0.4, 0.3]]))
     gains = []
-    for i, each in enumerate(belief.alternatives):
+    for i, each in enumerate(belief.hyperparameter_samples):
         draws = each.objective.sample(z, 200000, np.random.default_rng(i))[:, 0]
         best = float(each.output.inverse(np.array(each.incumbent)))
         gains.append(np.maximum(best - each.output.inverse(draws), 0.0).mean())
@@ -201,8 +201,8 @@ def test_the_gain_is_the_mean_over_the_sets():
 
 def test_one_set_at_its_most_probable_values_has_no_alternatives():
     belief, encoding, _ = belief_of(told_study(plane(), bowl, 9))
-    assert belief.sets == (belief,)
-    assert "sets" not in belief.knowledge(9)
+    assert belief.samples == (belief,)
+    assert "sets" not in belief.to_warm_start(9)
     X = encoding.features(np.random.default_rng(0).random((5, 2)))
     for mixed, own in zip(belief.moments(X), belief.objective.mean_and_variance(X), strict=True):
         np.testing.assert_array_equal(mixed, own)
@@ -258,8 +258,8 @@ def test_failed_and_pending_trials():
     assert len({tuple(trial.config.values()) for trial in asked}) == 3
     belief, encoding, seen = belief_of(study, MCMC)
     waiting = encoding.features(seen.pending)
-    for each in belief.alternatives:
-        assert each.viability is belief.viability
+    for each in belief.hyperparameter_samples:
+        assert each.feasibility is belief.feasibility
         assert (each.objective.mean_and_variance(waiting)[1] < each.fit.posterior.mean_and_variance(waiting)[1]).all()
 
 
@@ -285,13 +285,13 @@ def test_a_finite_space_is_searched_whole():
 
 def test_what_is_predicted_and_recommended_comes_from_all_sets():
     study = told_study(plane(), bowl, 9, model=MCMC, initial=4)
-    belief = believe(study.situation, costs=False)
+    belief = fit_context_belief(study.context, costs=False)
     trial = study.ask()
     z = belief.encoding.features(study.space.encode(trial.config)[None, :])
     assert trial.suggestion["predicted"] == float(belief.output.inverse(belief.moments(z)[0])[0])
     assert trial.suggestion["gain"] == belief.gain(z)
     study.tell(trial, bowl(trial.config), cost=1.0)
-    belief = believe(study.situation, costs=False)
+    belief = fit_context_belief(study.context, costs=False)
     U = np.array([study.space.encode(trial.config) for trial in study.history])
     means = belief.fitted_mean(belief.encoding.features(U))
     assert study.recommend(tried=True).number == int(np.argmin(means))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.covariance import Basis, Slopes, Values, covariance
+from shoestring.surrogate.covariance import Basis, DerivativeBlock, ValueBlock, covariance
 from shoestring.surrogate.kernels import PROFILES, Kernel, Warp, bends
-from shoestring.surrogate.posterior import Cross, Posterior
+from shoestring.surrogate.posterior import CrossCovariance, Posterior
 from tests.differences import gradients_of
 
 BENT = Warp(np.array([0.6, 1.5, 1.0]), np.array([1.4, 0.7, 1.0]))
@@ -27,7 +27,7 @@ def some_slopes(kernel, m, seed):
     """Slopes along columns in no order, several at one point among them, and their features."""
     X, columns = points(m, seed), np.random.default_rng(seed).integers(0, 3, m)
     X[1] = X[0]
-    return Slopes.at(kernel, X, columns), X, columns
+    return DerivativeBlock.at(kernel, X, columns), X, columns
 
 
 def moved(X, columns, step):
@@ -62,14 +62,14 @@ def test_bends_at_no_distance_are_the_limits_and_finite(profile):
 def test_covariances_of_slopes_and_values_are_differences_of_the_kernel(kernel):
     slopes, X, columns = some_slopes(kernel, 9, 0)
     Y = np.vstack([points(6, 1), X[:2]])  # at the slopes' own points too
-    found = covariance(kernel, slopes, Values(kernel.scale(Y)))
+    found = covariance(kernel, slopes, ValueBlock(kernel.scale(Y)))
 
     def k(A):
         return kernel.covariance(kernel.scale(A), kernel.scale(Y))
 
     step = 1e-6
     np.testing.assert_allclose(found, (k(moved(X, columns, step)) - k(moved(X, columns, -step))) / (2 * step), atol=1e-6)
-    np.testing.assert_array_equal(covariance(kernel, Values(kernel.scale(Y)), slopes), found.T)
+    np.testing.assert_array_equal(covariance(kernel, ValueBlock(kernel.scale(Y)), slopes), found.T)
 
 
 @each_kernel
@@ -79,7 +79,7 @@ def test_covariances_of_slopes_are_differences_of_those_with_values(kernel):
     step = 1e-6
 
     def to_values(points):
-        return covariance(kernel, slopes, Values(kernel.scale(points)))
+        return covariance(kernel, slopes, ValueBlock(kernel.scale(points)))
 
     expected = (to_values(moved(Y, columns, step)) - to_values(moved(Y, columns, -step))) / (2 * step)
     np.testing.assert_allclose(covariance(kernel, slopes, others), expected, atol=1e-6 * kernel.variance * 20**2)
@@ -88,7 +88,7 @@ def test_covariances_of_slopes_are_differences_of_those_with_values(kernel):
 @each_kernel
 def test_the_covariance_of_everything_is_symmetric_and_positive(kernel):
     slopes, X, _ = some_slopes(kernel, 12, 3)
-    within = Basis(kernel, (Values(kernel.scale(X[1:])), slopes)).within()
+    within = Basis(kernel, (ValueBlock(kernel.scale(X[1:])), slopes)).within()
     np.testing.assert_allclose(within, within.T, atol=1e-12 * within.max())
     assert np.linalg.eigvalsh(within).min() > -1e-10 * within.max()
 
@@ -97,7 +97,7 @@ def test_the_covariance_of_everything_is_symmetric_and_positive(kernel):
 def test_differences_of_drawn_functions_are_their_drawn_slopes(profile):
     """Values and slopes on a fine grid, drawn together from the prior."""
     kernel, grid = Kernel(profile, np.array([3.0]), 2.0), np.linspace(0, 1, 201)[:, None]
-    basis = Basis(kernel, (Values(kernel.scale(grid)), Slopes.at(kernel, grid, np.zeros(201, dtype=np.intp))))
+    basis = Basis(kernel, (ValueBlock(kernel.scale(grid)), DerivativeBlock.at(kernel, grid, np.zeros(201, dtype=np.intp))))
     values, vectors = np.linalg.eigh(basis.within())
     drawn = vectors * np.sqrt(np.maximum(values, 0.0)) @ np.random.default_rng(0).standard_normal((402, 50))
     f, slopes = drawn[:201], drawn[201:]
@@ -109,7 +109,7 @@ def test_differences_of_drawn_functions_are_their_drawn_slopes(profile):
 @each_kernel
 def test_pulled_back_covariances_are_differences_of_them(kernel):
     slopes, X, _ = some_slopes(kernel, 8, 4)
-    parts = (Values(kernel.scale(points(5, 5))), slopes, Values(kernel.scale(X[:3])))
+    parts = (ValueBlock(kernel.scale(points(5, 5))), slopes, ValueBlock(kernel.scale(X[:3])))
     B = kernel.scale(points(6, 6))
     for basis in (Basis(kernel, parts), Basis(kernel, parts[:1]), Basis(kernel, parts[1:2])):
         weights = np.random.default_rng(0).normal(size=(6, len(basis)))
@@ -132,10 +132,10 @@ def told(kernel, n=6, noise=1e-3, slope_noise=1e-2, mean=None, seed=7):
     Z = points(n, seed)
     y, gradient = wave(Z)
     rows, columns = np.nonzero(np.random.default_rng(seed).random((n, 3)) < 2 / 3)
-    part = Slopes.at(kernel, Z[rows], columns)
+    part = DerivativeBlock.at(kernel, Z[rows], columns)
     noises = np.concatenate([np.full(n, noise), np.full(len(rows), slope_noise)])
     targets = np.concatenate([y, gradient[rows, columns]])
-    return Posterior.given_all(Basis(kernel, (Values(kernel.scale(Z)), part)), noise, noises, Z, y, targets, mean), part, targets
+    return Posterior.given_all(Basis(kernel, (ValueBlock(kernel.scale(Z)), part)), noise, noises, Z, y, targets, mean), part, targets
 
 
 @each_kernel
@@ -183,7 +183,7 @@ def test_slopes_as_data_are_differences_of_values_as_data(profile, p):
     inside = T @ K @ T.T + np.diag(noises)
     targets = np.concatenate([y, slopes[rows, columns]])
     across, mean = np.linalg.solve(inside, T @ K[:, -9:]), 0.3
-    basis = Basis(kernel, (Values(kernel.scale(Z)), Slopes.at(kernel, Z[rows], columns)))
+    basis = Basis(kernel, (ValueBlock(kernel.scale(Z)), DerivativeBlock.at(kernel, Z[rows], columns)))
     posterior = Posterior.given_all(basis, noise, noises, Z, y, targets, mean)
     residual = targets - mean * (np.arange(len(targets)) < 5)
     np.testing.assert_allclose(posterior.mean_at(X), mean + residual @ across, atol=1e-4)
@@ -196,7 +196,7 @@ def test_told_one_after_the_other_is_told_at_once(kernel, slopes_first):
     whole, part, targets = told(kernel, mean=0.2)
     start = Posterior.given(kernel, 1e-3, whole.Z[:2], targets[:2], mean=0.2)
     steps = [
-        (Values(kernel.scale(whole.Z[2:])), targets[2:6], np.full(4, 1e-3)), (part, targets[6:], np.full(len(part), 1e-2)),
+        (ValueBlock(kernel.scale(whole.Z[2:])), targets[2:6], np.full(4, 1e-3)), (part, targets[6:], np.full(len(part), 1e-2)),
     ]
     for step in steps[::-1] if slopes_first else steps:
         start = start.condition_on(*step)
@@ -235,7 +235,7 @@ def test_moments_and_cross_covariances_after_slopes_have_the_gradients_of_differ
     close = {"rtol": 1e-5, "atol": 2e-6 * kernel.variance * kernel.inverse_lengths.max()}
     np.testing.assert_allclose(d_mean, gradients_of(posterior.mean_at, X, 1e-5), **close)
     np.testing.assert_allclose(d_variance, gradients_of(lambda A: posterior.mean_and_variance(A)[1], X, 1e-5), **close)
-    cross = Cross.between(posterior, P)
+    cross = CrossCovariance.between(posterior, P)
     np.testing.assert_allclose(cross.covariance(X), posterior.covariance(X, P), atol=1e-10 * kernel.variance)
     pulled = gradients_of(lambda A: np.einsum("ij,ij->i", weights, cross.covariance(A)), X, 1e-5)
     np.testing.assert_allclose(cross.pull_back(X, weights), pulled, **close)

@@ -8,8 +8,8 @@ from scipy.optimize import minimize_scalar
 from scipy.stats import multivariate_normal
 
 from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.marginal_likelihood import Evidence
-from shoestring.surrogate.sparse_likelihood import SparseEvidence
+from shoestring.surrogate.marginal_likelihood import MarginalLikelihood
+from shoestring.surrogate.sparse_likelihood import SparseMarginalLikelihood
 from tests.differences import gradient_of
 
 each_way = pytest.mark.parametrize("how", ["vfe", "fitc"])
@@ -54,7 +54,7 @@ def test_the_value_is_the_one_of_the_definition(profile, how, seed):
     y += 0.3  # so that the mean has something to do
     U, layout = rng.random((6, 2)), Layout(np.arange(2))
     theta = np.concatenate([rng.uniform(np.log(0.1), 0.5, 2), [rng.uniform(-1, 1), rng.uniform(np.log(1e-3), 0)]])
-    value = SparseEvidence(Z, y, layout, profile, how).value(theta, U) - layout.log_prior(theta)[0]
+    value = SparseMarginalLikelihood(Z, y, layout, profile, how).value(theta, U) - layout.log_prior(theta)[0]
     assert value == pytest.approx(by_definition(profile, how, theta, Z, y, U), rel=1e-5, abs=1e-4)
 
 
@@ -74,7 +74,7 @@ def test_the_gradients_against_central_differences(profile, how, warped, groups,
         [rng.uniform(-2, 2), rng.uniform(np.log(1e-3), 0)],
         rng.uniform(-1, 1, layout.size - layout.count - 2),
     ])
-    evidence = SparseEvidence(Z, y, layout, profile, how)
+    evidence = SparseMarginalLikelihood(Z, y, layout, profile, how)
     value, d_theta, d_U = evidence(theta, U)
     assert value == evidence.value(theta, U)
     tight = {"rtol": 1e-4, "atol": 1e-6 * (1 + abs(value))}
@@ -91,8 +91,8 @@ def test_with_the_data_as_inducing_points_it_is_the_exact_evidence(profile, how,
     layout = Layout(np.arange(3), warped)
     for theta in layout.centre + 0.5 * np.random.default_rng(0).normal(size=(4, layout.size)):
         theta[layout.count + 1] = np.log(0.02)
-        exact, slope = Evidence(Z, y, layout, profile)(theta)
-        value, d_theta, _ = SparseEvidence(Z, y, layout, profile, how)(theta, Z)
+        exact, slope = MarginalLikelihood(Z, y, layout, profile)(theta)
+        value, d_theta, _ = SparseMarginalLikelihood(Z, y, layout, profile, how)(theta, Z)
         assert value == pytest.approx(exact, abs=1e-3)
         np.testing.assert_allclose(d_theta, slope, rtol=1e-3, atol=5e-3)
 
@@ -105,8 +105,8 @@ def test_vfe_is_never_above_the_exact_evidence_and_more_points_never_lower_it(se
     layout = Layout(np.arange(2))
     theta = np.concatenate([rng.uniform(np.log(0.05), np.log(5), 2), [rng.uniform(-3, 3), log_noise]])
     U = np.vstack([rng.random((m, 2)), Z[: m // 2], Z[: m // 3]])
-    exact = Evidence(Z, y, layout, profile).value(theta)
-    sparse = SparseEvidence(Z, y, layout, profile, "vfe")
+    exact = MarginalLikelihood(Z, y, layout, profile).value(theta)
+    sparse = SparseMarginalLikelihood(Z, y, layout, profile, "vfe")
     rounding = 1e-6 * (1 + abs(exact)) + 1e-8 * np.exp(theta[2] - log_noise) * len(y)
     assert sparse.value(theta, U) <= exact + rounding
     assert sparse.value(theta, U[:m]) <= sparse.value(theta, U) + rounding + 1e-6 * abs(sparse.value(theta, U[:m]))
@@ -117,8 +117,8 @@ def test_the_order_of_data_and_of_inducing_points_does_not_matter(how):
     Z, y = data(40, 3)
     U, layout, rng = Z[:7] + 0.01, Layout(np.arange(3)), np.random.default_rng(0)
     turn, swap = rng.permutation(40), rng.permutation(7)
-    value, d_theta, d_U = SparseEvidence(Z, y, layout, "matern52", how)(layout.centre, U)
-    other, other_theta, other_U = SparseEvidence(Z[turn], y[turn], layout, "matern52", how)(layout.centre, U[swap])
+    value, d_theta, d_U = SparseMarginalLikelihood(Z, y, layout, "matern52", how)(layout.centre, U)
+    other, other_theta, other_U = SparseMarginalLikelihood(Z[turn], y[turn], layout, "matern52", how)(layout.centre, U[swap])
     assert value == pytest.approx(other, rel=1e-8)
     np.testing.assert_allclose(d_theta, other_theta, rtol=1e-5)
     np.testing.assert_allclose(d_U[swap], other_U, rtol=1e-4, atol=1e-6 * np.abs(d_U).max())
@@ -128,7 +128,7 @@ def test_the_order_of_data_and_of_inducing_points_does_not_matter(how):
 def test_coinciding_inducing_points_and_duplicate_data_have_a_value_and_a_gradient(how):
     Z, y = np.repeat(data(10, 2)[0], 3, axis=0), np.random.default_rng(0).normal(size=30)
     layout = Layout(np.arange(2))
-    once, twice = (SparseEvidence(Z, y, layout, "se", how)(layout.centre, U) for U in (Z[:12:3], np.repeat(Z[:12:3], 2, axis=0)))
+    once, twice = (SparseMarginalLikelihood(Z, y, layout, "se", how)(layout.centre, U) for U in (Z[:12:3], np.repeat(Z[:12:3], 2, axis=0)))
     assert twice[0] == pytest.approx(once[0], rel=1e-4)
     assert all(np.isfinite(part).all() for part in twice)
 
@@ -138,7 +138,7 @@ def test_what_cannot_be_computed_is_minus_infinity_and_the_data_are_not_changed(
     Z, y = data(20, 2)
     U, layout = Z[:4].copy(), Layout(np.arange(2))
     before = [part.copy() for part in (Z, y, U)]
-    evidence = SparseEvidence(Z, y, layout, "matern52", how)
+    evidence = SparseMarginalLikelihood(Z, y, layout, "matern52", how)
     evidence(layout.centre, U)
     for now, then in zip((Z, y, U), before, strict=True):
         np.testing.assert_array_equal(now, then)
@@ -152,7 +152,7 @@ def test_what_cannot_be_computed_is_minus_infinity_and_the_data_are_not_changed(
 def test_what_the_inducing_points_leave_over():
     Z, y = data(20, 2)
     layout = Layout(np.arange(2))
-    evidence, theta = SparseEvidence(Z, y, layout, "se", "vfe"), np.array([-1.0, -0.5, 0.7, -3.0])
+    evidence, theta = SparseMarginalLikelihood(Z, y, layout, "se", "vfe"), np.array([-1.0, -0.5, 0.7, -3.0])
     Kuf, Kuu = (prior_covariance("se", np.exp(theta[:2]), np.exp(0.7), Z[:3], other) for other in (Z, Z[:3]))
     left = np.exp(0.7) - np.diag(Kuf.T @ np.linalg.solve(Kuu, Kuf)).mean()
     assert evidence.unexplained(theta, Z[:3]) == pytest.approx(left, rel=1e-5)

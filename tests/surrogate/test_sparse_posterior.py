@@ -6,8 +6,8 @@ from numpy.linalg import inv
 
 from shoestring.surrogate.hyperparameters import Layout
 from shoestring.surrogate.kernels import Kernel, Warp
-from shoestring.surrogate.posterior import Cross, Posterior
-from shoestring.surrogate.sparse_likelihood import SparseEvidence, sparse_posterior
+from shoestring.surrogate.posterior import CrossCovariance, Posterior
+from shoestring.surrogate.sparse_likelihood import SparseMarginalLikelihood, sparse_posterior
 from tests.differences import gradients_of
 
 BENT = Warp(np.array([0.6, 1.5, 1.0]), np.array([1.4, 0.7, 1.0]))
@@ -92,7 +92,7 @@ def test_the_prior_variance_of_fitc_at_the_data_is_exact_and_that_of_vfe_is_not(
     Kuf, Kuu = (plain.covariance(plain.scale(U), plain.scale(other)) for other in (Z, U))
     q = np.einsum("ij,ij->j", Kuf, np.linalg.solve(Kuu, Kuf))
     for how, exact in (("fitc", True), ("vfe", False)):
-        single = [SparseEvidence(Z[i : i + 1], y[i : i + 1], layout, kernel.profile, how).value(theta, U) for i in range(40)]
+        single = [SparseMarginalLikelihood(Z[i : i + 1], y[i : i + 1], layout, kernel.profile, how).value(theta, U) for i in range(40)]
         total = kernel.variance + 0.1 if exact else q + 0.1  # the variance of one value alone
         mean = y / (1.0 + total)
         expected = -0.5 * ((y - mean) ** 2 / total + np.log(2 * np.pi * total) + mean**2) + layout.log_prior(theta)[0]
@@ -112,7 +112,7 @@ def test_gradients_of_mean_variance_and_covariances(kernel, how):
     np.testing.assert_allclose(paired, np.diag(posterior.covariance(X, Y)), atol=1e-9)
     np.testing.assert_allclose(d_X, gradients_of(lambda x: posterior.paired(x, Y), X), rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(d_Y, gradients_of(lambda x: posterior.paired(X, x), Y), rtol=1e-4, atol=1e-6)
-    cross, weights = Cross.between(posterior, Y), np.random.default_rng(0).normal(size=(6, 6))
+    cross, weights = CrossCovariance.between(posterior, Y), np.random.default_rng(0).normal(size=(6, 6))
     np.testing.assert_allclose(cross.covariance(X), posterior.covariance(X, Y), atol=1e-9)
     numeric = gradients_of(lambda x: (cross.covariance(x) * weights).sum(axis=1), X)
     np.testing.assert_allclose(cross.pull_back(X, weights), numeric, rtol=1e-4, atol=1e-6)

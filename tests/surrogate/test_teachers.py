@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from shoestring import GP
-from shoestring.surrogate.auto_subset import CHEAP, TEACHERS, AutoSubset
+from shoestring.surrogate.auto_subset import HYPERPARAMETER_TRIALS, MAX_EXACT_TRIALS, AutoSubset
 from shoestring.surrogate.posterior import Posterior
 
 
@@ -14,26 +14,26 @@ def data(n, seed=0):
     return Z, (y - y.mean()) / y.std()
 
 
-@pytest.mark.parametrize("n", [20, CHEAP])
+@pytest.mark.parametrize("n", [20, MAX_EXACT_TRIALS])
 def test_few_trials_teach_all_of_them(n):
     Z, y = data(n)
-    np.testing.assert_array_equal(AutoSubset().teachers(y), np.arange(n))
+    np.testing.assert_array_equal(AutoSubset().hyperparameter_rows(y), np.arange(n))
     whole, auto = GP().fit(Z, y), GP(subset=AutoSubset()).fit(Z, y)
     np.testing.assert_array_equal(whole.theta, auto.theta)
 
 
 def test_of_many_the_best_and_some_of_the_others_teach():
     y = np.random.default_rng(1).normal(size=2000)
-    rows = AutoSubset().teachers(y)
-    assert len(rows) == TEACHERS == len(np.unique(rows))
-    best = np.argsort(y)[: TEACHERS // 2]
+    rows = AutoSubset().hyperparameter_rows(y)
+    assert len(rows) == HYPERPARAMETER_TRIALS == len(np.unique(rows))
+    best = np.argsort(y)[: HYPERPARAMETER_TRIALS // 2]
     assert set(best) <= set(rows)
     assert y.max() in y[rows]
 
 
 def test_hyperparameters_are_those_of_the_teachers_and_the_posterior_that_of_all():
-    Z, y = data(CHEAP + 60)
-    rows = AutoSubset().teachers(y)
+    Z, y = data(MAX_EXACT_TRIALS + 60)
+    rows = AutoSubset().hyperparameter_rows(y)
     part, auto = GP().fit(Z[rows], y[rows]), GP(subset=AutoSubset()).fit(Z, y)
     np.testing.assert_array_equal(part.theta, auto.theta)
     all_of_them = Posterior.given(auto.posterior.kernel, auto.posterior.noise, Z, y)

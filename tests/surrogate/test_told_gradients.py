@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.data.dataset import observe
+from shoestring.data.dataset import to_dataset
 from shoestring.space.encoding import Encoding
-from shoestring.surrogate.belief import form_belief
-from shoestring.surrogate.gradient_data import Gradients
-from shoestring.surrogate.output_transform import KINDS, Output
+from shoestring.surrogate.belief import fit_belief
+from shoestring.surrogate.gradient_data import GradientData
+from shoestring.surrogate.output_transform import KINDS, OutputTransform
+from tests.gradient_problems import SCALES, mixed_slopes, scales_slopes, scales_value, sloped_study
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane
-from tests.sloped import SCALES, mixed_slopes, scales_slopes, scales_value, sloped_study
 
 each_direction = pytest.mark.parametrize("direction", ["minimize", "maximize"])
 EXACT = 0.01  # of the slopes' deviation: how far the model's may be from those that were told
@@ -22,13 +22,13 @@ def scales_study(count=14, **options):
 
 def slopes_of_the_model(posterior, belief, study, step=1e-5):
     """d prediction / d u in the user's units at each finished trial, by differences: (model's, told) for all that was told."""
-    encoding, seen = belief.encoding, observe(study.log)
+    encoding, seen = belief.encoding, to_dataset(study.log)
 
     def predicted(U):
         return seen.sign * belief.output.inverse(posterior.mean_at(encoding.features(U)))
 
     pairs = []
-    for row, j in zip(*np.nonzero(np.isfinite(seen.slopes)), strict=True):
+    for row, j in zip(*np.nonzero(np.isfinite(seen.gradients)), strict=True):
         move = step * np.eye(len(study.space))[j]
         ahead, behind = predicted(np.array([seen.U[row] + move, seen.U[row] - move]))
         trial, name = study.history.having(st.State.DONE)[row], study.space.names[j]
@@ -56,7 +56,7 @@ def test_the_models_slopes_are_those_that_were_told_on_every_scale_and_for_every
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_slopes_of_an_output_are_those_of_differences(kind):
     y = np.concatenate([np.linspace(0.1, 3, 30), [50.0]])
-    output, step = Output.of(y, kind), 1e-6
+    output, step = OutputTransform.of(y, kind), 1e-6
     found = output.slopes(y)
     expected = (output.forward(y + step) - output.forward(y - step)) / (2 * step)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
@@ -67,7 +67,7 @@ def test_a_value_above_the_cap_has_no_slopes():
     study = scales_study()
     study.add({"rate": 0.01, "width": 0.0, "depth": 2}, 1e6, gradient={"width": 1e6, "rate": -1e9})
     belief, encoding, seen = belief_of(study, st.GP(output="standard"))
-    assert 14 not in Gradients.of(seen, encoding, belief.output).rows
+    assert 14 not in GradientData.of(seen, encoding, belief.output).rows
     earlier = st.Study(SCALES)
     for trial in study.history[:14]:
         earlier.add(trial.config, trial.value, gradient=trial.gradient)
@@ -77,12 +77,12 @@ def test_a_value_above_the_cap_has_no_slopes():
 def test_some_trials_tell_slopes_and_some_do_not():
     study = scales_study(told_where=lambda number: number % 3 == 0)
     belief, encoding, seen = belief_of(study, st.GP(output="standard"))
-    gradients = Gradients.of(seen, encoding, belief.output)
+    gradients = GradientData.of(seen, encoding, belief.output)
     assert sorted(set(gradients.rows)) == [0, 3, 6, 9, 12]
     assert len(belief.objective.basis) == 14 + 15
     assert_told(belief.objective, belief, study)
-    assert len(belief.sloped) == 0  # the next one will probably not
-    assert len(belief_of(scales_study(told_where=lambda number: number % 3))[0].sloped) == 3
+    assert len(belief.gradient_columns) == 0  # the next one will probably not
+    assert len(belief_of(scales_study(told_where=lambda number: number % 3))[0].gradient_columns) == 3
 
 
 @pytest.mark.parametrize("inference", ["map", "mcmc"])
@@ -91,12 +91,12 @@ def test_a_mixed_and_conditional_space(inference):
     model = st.GP(output="standard", inference=inference, sets=4)
     belief, encoding, _ = belief_of(study, model)
     assert belief.fit.theta.shape == (len(mixed_space()) + 3,)
-    assert len(belief.sets) == (4 if inference == "mcmc" else 1)
-    for each in belief.sets:
+    assert len(belief.samples) == (4 if inference == "mcmc" else 1)
+    for each in belief.samples:
         assert_told(each.objective, belief, study, within=0.1)
     told = {name for trial in study.history for name in trial.gradient or ()}
-    assert {study.space.names[j] for j in encoding.groups[belief.sloped]} == told  # of a parameter that is not always active too
-    assert belief.slope_share == pytest.approx(np.exp(belief.fit.theta[-1]))
+    assert {study.space.names[j] for j in encoding.groups[belief.gradient_columns]} == told  # of a parameter that is not always active too
+    assert belief.gradient_noise_share == pytest.approx(np.exp(belief.fit.theta[-1]))
 
 
 @each_direction
@@ -106,10 +106,10 @@ def test_failed_and_running_trials(direction):
     running = [study.ask() for _ in range(2)]
     belief, encoding, _ = belief_of(study, st.GP(output="standard"))
     assert_told(belief.fit.posterior, belief, study)
-    assert_told(belief.settled, belief, study, within=0.1)
+    assert_told(belief.without_pending, belief, study, within=0.1)
     waiting = encoding.features(np.array([SCALES.encode(trial.config) for trial in running]))
-    np.testing.assert_array_equal(belief.waiting, waiting)
-    assert (belief.objective.mean_and_variance(waiting)[1] < belief.settled.mean_and_variance(waiting)[1]).all()
+    np.testing.assert_array_equal(belief.pending, waiting)
+    assert (belief.objective.mean_and_variance(waiting)[1] < belief.without_pending.mean_and_variance(waiting)[1]).all()
 
 
 def test_maximizing_is_minimizing_upside_down():
@@ -170,7 +170,7 @@ def test_a_fit_that_began_without_slopes_goes_on_with_them():
     study = scales_study(told_where=lambda number: False)
     before, encoding, _ = belief_of(study)
     study.add({"rate": 1e-3, "width": 0.0, "depth": 3}, 1.0, gradient={"width": 0.1})
-    after = form_belief(observe(study.log), encoding, st.GP(), before.knowledge(14))
+    after = fit_belief(to_dataset(study.log), encoding, st.GP(), before.to_warm_start(14))
     assert len(after.fit.theta) == len(before.fit.theta) + 1
     assert after.fit.note == ""
 
@@ -192,15 +192,15 @@ def test_slopes_that_are_never_of_use_are_not_expected_of_the_next_trial():
     """All that were told along the width are wild: those along the rate are all that a further trial is good for."""
     study = sloped_study(SCALES, scales_value, lambda config: scales_slopes(config) | {"width": 1e30}, 14)
     belief, encoding, seen = belief_of(study, st.GP(output="standard"))
-    assert set(Gradients.of(seen, encoding, belief.output).columns) == {0, 2}
-    assert belief.sloped.tolist() == [0, 2]
+    assert set(GradientData.of(seen, encoding, belief.output).columns) == {0, 2}
+    assert belief.gradient_columns.tolist() == [0, 2]
     study = sloped_study(SCALES, scales_value, lambda config: {"width": 1e30}, 14)
-    assert belief_of(study, st.GP(output="standard"))[0].sloped.tolist() == []
+    assert belief_of(study, st.GP(output="standard"))[0].gradient_columns.tolist() == []
 
 
 @pytest.mark.parametrize("warp", [False, True])
 def test_axes_are_not_bent_where_slopes_are_told(warp):
     study = scales_study()
-    belief = form_belief(observe(study.log), Encoding(SCALES), st.GP(warp=warp, output="standard"), None)
+    belief = fit_belief(to_dataset(study.log), Encoding(SCALES), st.GP(warp=warp, output="standard"), None)
     assert belief.objective.kernel.warp is None
     assert_told(belief.objective, belief, study)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.feasibility import learn_viability
+from shoestring.surrogate.feasibility import fit_feasibility
 from tests.differences import gradients_of
 
 GROUPS = np.arange(2)
@@ -10,48 +10,48 @@ GROUPS = np.arange(2)
 def learnt(fails, count=60, seed=0):
     Z = np.random.default_rng(seed).random((count, 2))
     failed = np.array([fails(z) for z in Z])
-    return learn_viability(Z[~failed], Z[failed], GROUPS)
+    return fit_feasibility(Z[~failed], Z[failed], GROUPS)
 
 
 def test_the_chance_is_low_where_trials_failed_and_high_where_they_did_not():
-    viability = learnt(lambda z: z[0] > 0.7)
-    good, bad = np.exp(viability.log_chance(np.array([[0.2, 0.5], [0.95, 0.5]])))
+    feasibility = learnt(lambda z: z[0] > 0.7)
+    good, bad = np.exp(feasibility.log_probability(np.array([[0.2, 0.5], [0.95, 0.5]])))
     assert good > 0.9
     assert bad < 0.1
 
 
 def test_failures_that_strike_at_random_change_no_decision():
     rng = np.random.default_rng(1)
-    viability = learnt(lambda z: rng.random() < 0.3, count=150)
-    chances = np.exp(viability.log_chance(rng.random((50, 2))))
+    feasibility = learnt(lambda z: rng.random() < 0.3, count=150)
+    chances = np.exp(feasibility.log_probability(rng.random((50, 2))))
     assert np.ptp(chances) < 0.3
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_gradient_of_the_chance(seed):
-    viability = learnt(lambda z: z.sum() > 1.3, seed=seed)
+    feasibility = learnt(lambda z: z.sum() > 1.3, seed=seed)
     X = np.random.default_rng(seed + 10).uniform(0.05, 0.95, (30, 2))
-    value, slope = viability.log_chance_with_gradient(X)
-    np.testing.assert_allclose(value, viability.log_chance(X), rtol=1e-5, atol=1e-7)
-    numeric = gradients_of(viability.log_chance, X, 1e-5)
+    value, slope = feasibility.log_probability_with_gradient(X)
+    np.testing.assert_allclose(value, feasibility.log_probability(X), rtol=1e-5, atol=1e-7)
+    numeric = gradients_of(feasibility.log_probability, X, 1e-5)
     np.testing.assert_allclose(slope, numeric, rtol=1e-3, atol=1e-4 * (1 + np.abs(numeric).max()))
 
 
 def test_it_is_finite_however_deep_inside_a_failing_region():
     Z = np.random.default_rng(2).random((200, 2))
-    viability = learn_viability(Z[:2] * 0.05, 0.3 + 0.7 * Z, GROUPS)
-    value, slope = viability.log_chance_with_gradient(Z)
+    feasibility = fit_feasibility(Z[:2] * 0.05, 0.3 + 0.7 * Z, GROUPS)
+    value, slope = feasibility.log_probability_with_gradient(Z)
     assert np.isfinite(value).all()
     assert np.isfinite(slope).all()
 
 
 def test_nothing_is_learnt_from_one_kind_alone():
     Z = np.random.default_rng(3).random((5, 2))
-    assert learn_viability(Z, Z[:0], GROUPS) is None
-    assert learn_viability(Z[:0], Z, GROUPS) is None
+    assert fit_feasibility(Z, Z[:0], GROUPS) is None
+    assert fit_feasibility(Z[:0], Z, GROUPS) is None
 
 
 def test_one_failure_among_identical_points():
     Z = np.full((4, 2), 0.5)
-    chances = learn_viability(Z, Z[:1], GROUPS).log_chance(np.random.default_rng(4).random((10, 2)))
+    chances = fit_feasibility(Z, Z[:1], GROUPS).log_probability(np.random.default_rng(4).random((10, 2)))
     assert np.isfinite(chances).all()

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.data.dataset import observe
+from shoestring.data.dataset import to_dataset
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
-from shoestring.surrogate.belief import form_belief
+from shoestring.surrogate.belief import fit_belief
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
 from shoestring.termination.base import Lookout
@@ -17,8 +17,8 @@ from tests.problems import bowl, branin, mixed_space, mixed_value, plane, told_s
 
 
 def believed(study, top=1.0):
-    seen = best_part(observe(study.log), top)
-    return form_belief(seen, Encoding(study.space), st.GP(output="standard"), None)
+    seen = best_part(to_dataset(study.log), top)
+    return fit_belief(seen, Encoding(study.space), st.GP(output="standard"), None)
 
 
 def told(values, folds=None, direction="minimize", dimensions=1):
@@ -50,8 +50,8 @@ def test_the_bound_of_a_gp_on_two_points_by_hand():
         return mean - 2.0 * math.sqrt(max(variance, 0.0))
 
     lowest = min(by_hand(x) for x in np.linspace(0.0, 1.0, 20001))
-    seeker = Lookout.over(study.log, study.space).seeker(anywhere=True)
-    high, low = extremes(belief, at, [seeker], beta, math.inf)
+    optimizer = Lookout.over(study.log, study.space).optimizer(anywhere=True)
+    high, low = extremes(belief, at, [optimizer], beta, math.inf)
     assert (high - low) / scale == pytest.approx(-1.0 - lowest, abs=1e-4)
 
 
@@ -177,4 +177,4 @@ def test_bad_input(options):
 
 def test_the_best_part_is_the_best_half():
     study = told([5.0, 1.0, 4.0, 2.0, 3.0, 0.0, 9.0, 8.0, 7.0])
-    assert sorted(best_part(observe(study.log), 0.5).y) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert sorted(best_part(to_dataset(study.log), 0.5).y) == [0.0, 1.0, 2.0, 3.0, 4.0]

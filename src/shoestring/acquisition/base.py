@@ -26,17 +26,17 @@ import numpy as np
 
 from ..numerics import Array, single_threaded
 from ..surrogate.belief import Belief
-from .optimize.optimizer import Chosen, Effort, Seeker, Surface
+from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Selection, Surface
 
 
 def surface_of(acquisition: Acquisition, belief: Belief, rng: np.random.Generator) -> Surface:
     """The acquisition's surface, averaged over the sets of hyperparameters where there are several."""
-    if not belief.alternatives:
+    if not belief.hyperparameter_samples:
         return acquisition.on(belief, rng)
 
     @cache
     def averaged() -> Surface:  # when it is first looked at, since some surfaces take long to prepare
-        return average([acquisition.on(each, rng) for each in belief.sets], in_logs=getattr(acquisition, "in_logs", True))
+        return average([acquisition.on(each, rng) for each in belief.samples], in_logs=getattr(acquisition, "in_logs", True))
 
     return lambda U, gradient: averaged()(U, gradient)
 
@@ -69,27 +69,27 @@ def log_mean(values: Array) -> tuple[Array, Array]:
         return top + np.log(total / len(values)), parts / np.where(total > 0.0, total, 1.0)
 
 
-class Information(ABC):
+class InformationAcquisition(ABC):
     """An acquisition by its ``surface``, averaged over sets of hyperparameters where there are several."""
 
-    effort: ClassVar[Effort] = Effort()
+    options: ClassVar[OptimizerOptions] = OptimizerOptions()
     over_sets: ClassVar[bool] = True
 
     @abstractmethod
-    def surface(self, belief: Belief, seeker: Seeker) -> Surface:
+    def surface(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
         """The logarithm of the information over points; ``seeker`` finds the points that it is prepared with."""
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried)
-        return lazily(lambda: self.surface(belief, seeker))
+        optimizer = AcquisitionOptimizer(belief.encoding, rng, belief.evaluated[:0], belief.evaluated)
+        return lazy_surface(lambda: self.surface(belief, optimizer))
 
     @single_threaded
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
-        averaged = average([self.surface(each, seeker) for each in belief.sets], in_logs=True)
-        return Chosen(replace(seeker, effort=self.effort).highest(averaged).u)
+    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+        averaged = average([self.surface(each, optimizer) for each in belief.samples], in_logs=True)
+        return Selection(replace(optimizer, options=self.options).maximize(averaged).u)
 
 
-def lazily(build: Callable[[], Surface]) -> Surface:
+def lazy_surface(build: Callable[[], Surface]) -> Surface:
     """A surface that is built when it is first asked: most searches have chosen by another one."""
     built: list[Surface] = []
 

@@ -25,8 +25,8 @@ from ..space.parameters import plain
 from ..surrogate.belief import Belief
 from .base import surface_of
 from .improvement import LogEI
-from .optimize.constrained import maximize_where
-from .optimize.optimizer import Chosen, Peak, Seeker, Surface
+from .optimize.constrained import maximize_constrained
+from .optimize.optimizer import AcquisitionOptimizer, Optimum, Selection, Surface
 
 NO_BUDGET = 'EICool needs to know the budget: Study(..., budget="10m"), or minimize(f, budget="10m")'
 
@@ -114,18 +114,18 @@ class CEI:
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return LogEI().on(belief, rng)
 
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
-        gain = surface_of(self, belief, seeker.rng)
-        return Chosen(cheapest_of_the_good(gain, belief, seeker, seeker.highest(gain), float(self.lam)))
+    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+        gain = surface_of(self, belief, optimizer.rng)
+        return Selection(cheapest_of_the_good(gain, belief, optimizer, optimizer.maximize(gain), float(self.lam)))
 
 
-def cheapest_of_the_good(gain: Surface, belief: Belief, seeker: Seeker, peak: Peak, lam: float) -> Array:
+def cheapest_of_the_good(gain: Surface, belief: Belief, optimizer: AcquisitionOptimizer, optimum: Optimum, lam: float) -> Array:
     """Equation 2, given the highest EI."""
-    if belief.cost is None or lam == 0.0 or not math.isfinite(peak.value):
-        return peak.u
+    if belief.cost is None or lam == 0.0 or not math.isfinite(optimum.value):
+        return optimum.u
     cheapness = negative_log_cost(belief)
     if lam == 1.0:  # no improvement is asked for
-        return seeker.highest(cheapness).u
-    bound = peak.value + math.log1p(-lam)
-    u = maximize_where(cheapness, gain, bound, peak.U, seeker.encoding, seeker.rng, seeker.seen)
-    return peak.u if u is None else u
+        return optimizer.maximize(cheapness).u
+    bound = optimum.value + math.log1p(-lam)
+    u = maximize_constrained(cheapness, gain, bound, optimum.U, optimizer.encoding, optimizer.rng, optimizer.visited)
+    return optimum.u if u is None else u

@@ -48,17 +48,17 @@ from scipy.linalg.lapack import dtrtri
 from ..errors import MethodError
 from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
-from ..surrogate.posterior import Cross
-from .base import Information
-from .improvement import LogEI, falling_mean, log_expected_improvement
+from ..surrogate.posterior import CrossCovariance
+from .base import InformationAcquisition
+from .improvement import LogEI, log_expected_improvement, negative_mean_surface
 from .knowledge_gradient import distinct
-from .optimize.optimizer import Effort, Seeker, Surface
+from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Surface
 
 HAIR = 1e-8  # added to the covariance, relative to its mean diagonal: b'b stays below s^2
 LOWEST, TRIED, PROMISING = 4, 6, 4  # taken without drawing: minima of the mean, best tried points, highest EI
 DRAWS = 512
-LOOK = Effort(spread=192, near=128, starts=6, rounds=1)
-LOOK_LOW = Effort(spread=64, near=96, starts=4, rounds=1)
+LOOK = OptimizerOptions(raw_samples=192, local_samples=128, restarts=6, rounds=1)
+LOOK_LOW = OptimizerOptions(raw_samples=64, local_samples=96, restarts=4, rounds=1)
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ class Representers:
     points: Array  # R x D
     mean: Array  # R
     factor: Array  # L
-    cross: Cross
+    cross: CrossCovariance
 
     @classmethod
     def over(cls, belief: Belief, points: Array) -> Representers:
         Z, posterior = belief.encoding.features(points), belief.objective
         C = posterior.covariance(Z)
         C[np.diag_indices(len(C))] += HAIR * max(float(np.diag(C).mean()), 1e-12 * posterior.kernel.variance)
-        return cls(belief, points, posterior.mean_at(Z), cholesky(C)[0], Cross.between(posterior, Z))
+        return cls(belief, points, posterior.mean_at(Z), cholesky(C)[0], CrossCovariance.between(posterior, Z))
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -96,16 +96,16 @@ class Representers:
         return self.cross.pull_back(Z, weights @ self.inverse)
 
 
-def representers(belief: Belief, seeker: Seeker, count: int) -> Representers:
+def representers(belief: Belief, optimizer: AcquisitionOptimizer, count: int) -> Representers:
     """At most ``count`` of them."""
-    seeker = replace(seeker, seen=seeker.seen[:0])  # the minimum may lie at a tried point
-    promising = replace(seeker, effort=LOOK).highest(LogEI().on(belief, seeker.rng)).U[: LOOK.spread + LOOK.near]
-    falling = falling_mean(belief)
-    low = distinct(replace(seeker, effort=LOOK_LOW).highest(falling).U[: 4 * LOWEST])[:LOWEST]
-    tried = belief.tried[np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")[:24]]
+    optimizer = replace(optimizer, visited=optimizer.visited[:0])  # the minimum may lie at a tried point
+    promising = replace(optimizer, options=LOOK).maximize(LogEI().on(belief, optimizer.rng)).U[: LOOK.raw_samples + LOOK.local_samples]
+    falling = negative_mean_surface(belief)
+    low = distinct(replace(optimizer, options=LOOK_LOW).maximize(falling).U[: 4 * LOWEST])[:LOWEST]
+    tried = belief.evaluated[np.argsort(belief.objective.mean_at(belief.encoding.features(belief.evaluated)), kind="stable")[:24]]
     sure = distinct(np.vstack([low, tried[:TRIED], promising[:PROMISING]]))[:count]
     pool = distinct(np.vstack([sure, tried, promising]))
-    return Representers.over(belief, pool[likely_minima(belief, pool, len(sure), count, seeker.rng)])
+    return Representers.over(belief, pool[likely_minima(belief, pool, len(sure), count, optimizer.rng)])
 
 
 def likely_minima(belief: Belief, pool: Array, first: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -140,7 +140,7 @@ LEAST = 8  # draws of a group; those of smaller ones form one group together
 LOG_FLOOR = math.log(1e-6)
 NOTHING = 1e-12  # information below this is rounding
 RESOLVED = 1e-9  # 1 - q_k is not told from zero below
-EFFORT = Effort(spread=192, near=96, starts=6, rounds=2)
+EFFORT = OptimizerOptions(raw_samples=192, local_samples=96, restarts=6, rounds=2)
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ def log_total(gain: Array, mean: Array, variance: Array, belief: Belief, Z: Arra
     """log(I + FLOOR EI), log P(does not fail) added."""
     improvement = log_expected_improvement(mean, np.sqrt(variance), belief.incumbent)[0]
     total = np.logaddexp(_log(gain), LOG_FLOOR + improvement)
-    return total if belief.viability is None else total + belief.viability.log_chance(Z)
+    return total if belief.feasibility is None else total + belief.feasibility.log_probability(Z)
 
 
 def log_total_with_gradient(
@@ -220,8 +220,8 @@ def log_total_with_gradient(
     share = np.exp(log_gain - total)  # of the information in the sum
     slope = (share / np.maximum(gain, NOTHING))[:, None] * d_gain
     slope += (1.0 - share)[:, None] * (by_mean[:, None] * d_mean + (by_deviation / (2.0 * deviation))[:, None] * d_variance)
-    if belief.viability is not None:
-        chance, d_chance = belief.viability.log_chance_with_gradient(Z)
+    if belief.feasibility is not None:
+        chance, d_chance = belief.feasibility.log_probability_with_gradient(Z)
         total, slope = total + chance, slope + d_chance
     return total, slope
 
@@ -232,17 +232,17 @@ def _log(gain: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class ES(Information):
+class ES(InformationAcquisition):
     """Entropy search: ``samples`` joint draws at ``representers`` points where the minimum may lie."""
 
     representers: int = 50
     samples: int = 8192
-    effort: ClassVar[Effort] = EFFORT
+    options: ClassVar[OptimizerOptions] = EFFORT
 
     def __post_init__(self) -> None:
         whole_number("ES", "representers", self.representers, 2)
         whole_number("ES", "samples", self.samples, 16)
 
-    def surface(self, belief: Belief, seeker: Seeker) -> Surface:
-        known = representers(belief, seeker, self.representers)
-        return information(known, Groups.drawn(known, self.samples, seeker.rng))
+    def surface(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
+        known = representers(belief, optimizer, self.representers)
+        return information(known, Groups.drawn(known, self.samples, optimizer.rng))

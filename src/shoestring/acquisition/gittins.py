@@ -28,7 +28,7 @@ from ..numerics import Array, log_h, log_Phi
 from ..space.parameters import plain
 from ..surrogate.belief import Belief
 from .base import surface_of
-from .optimize.optimizer import Chosen, Seeker, Surface
+from .optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 
 FIRST_PRICE = 0.1  # without a price: of a typical evaluation, in standard deviations of the values seen
 HALVED = 0.5
@@ -50,15 +50,15 @@ def solve_log_h(level: Array) -> Array:
 
 def index_surface(belief: Belief, log_price: float) -> Surface:
     """-g over points, in the model's units."""
-    posterior, cost, encoding, viability = belief.objective, belief.cost, belief.encoding, belief.viability
+    posterior, cost, encoding, feasibility = belief.objective, belief.cost, belief.encoding, belief.feasibility
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
         Z = encoding.features(U)
         if not gradient:
             mean, variance = posterior.mean_and_variance(Z)
             price = np.full(len(U), log_price) if cost is None else log_price + expected_log_cost(cost, U)
-            if viability is not None:
-                price = price - viability.log_chance(Z)
+            if feasibility is not None:
+                price = price - feasibility.log_probability(Z)
             deviation = np.sqrt(variance)
             return -(mean + deviation * solve_log_h(price - np.log(deviation))), None
         mean, variance, d_mean, d_variance = posterior.with_gradients(Z)
@@ -67,8 +67,8 @@ def index_surface(belief: Belief, log_price: float) -> Surface:
         if cost is not None:
             log_cost, d_price = expected_log_cost_with_gradient(cost, U)
             price = price + log_cost
-        if viability is not None:
-            chance, d_chance = viability.log_chance_with_gradient(Z)
+        if feasibility is not None:
+            chance, d_chance = feasibility.log_probability_with_gradient(Z)
             price, d_price = price - chance, d_price - encoding.pull_back(U, d_chance)
         z = solve_log_h(price - np.log(deviation))
         _, slope = log_h(z)
@@ -103,20 +103,20 @@ class Gittins:
         """In the model's units: of the given price by the slope of the transform at the incumbent, or the falling one."""
         if self.price is not None:
             return math.log(self.price) + math.log(belief.output.slope(belief.incumbent))
-        known = belief.remembered.get("log_price")
+        known = belief.warm_start.get("log_price")
         if known is not None:
             return float(known)
-        typical = 0.0 if belief.cost is None else belief.typical_log_cost
+        typical = 0.0 if belief.cost is None else belief.median_log_cost
         return math.log(FIRST_PRICE) - typical
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return index_surface(belief, self.log_price(belief))
 
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
+    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
         """The smallest index; without a price, halved for the next time when even that is above the incumbent."""
         log_price = self.log_price(belief)
-        peak = seeker.highest(surface_of(self, belief, seeker.rng))
+        optimum = optimizer.maximize(surface_of(self, belief, optimizer.rng))
         if self.price is not None:
-            return Chosen(peak.u)
-        worth = -peak.value < belief.incumbent
-        return Chosen(peak.u, {"log_price": log_price if worth else log_price + math.log(HALVED)})
+            return Selection(optimum.u)
+        worth = -optimum.value < belief.incumbent
+        return Selection(optimum.u, {"log_price": log_price if worth else log_price + math.log(HALVED)})

@@ -41,9 +41,9 @@ def log_probability_of_improvement(mean: Array, deviation: Array, best: float) -
     return value, -slope, -z * slope
 
 
-def falling_mean(belief: Belief) -> Surface:
+def negative_mean_surface(belief: Belief) -> Surface:
     """Minus the posterior mean, wherever evaluations may fail."""
-    return surface(replace(belief, viability=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
+    return improvement_surface(replace(belief, feasibility=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
 
 
 def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tuple[Array, Array, Array]:
@@ -51,22 +51,22 @@ def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tup
     return root_beta * deviation - mean, np.full_like(mean, -1.0), np.full_like(mean, root_beta)
 
 
-def surface(belief: Belief, score: Score) -> Surface:
+def improvement_surface(belief: Belief, score: Score) -> Surface:
     """A score of mean and deviation as a surface over points, log P(does not fail) added where trials have failed."""
-    posterior, viability, encoding = belief.objective, belief.viability, belief.encoding
+    posterior, feasibility, encoding = belief.objective, belief.feasibility, belief.encoding
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
         Z = encoding.features(U)
         if not gradient:
             mean, variance = posterior.mean_and_variance(Z)
             total = score(mean, np.sqrt(variance))[0]
-            return (total if viability is None else total + viability.log_chance(Z)), None
+            return (total if feasibility is None else total + feasibility.log_probability(Z)), None
         mean, variance, d_mean, d_variance = posterior.with_gradients(Z)
         deviation = np.sqrt(variance)
         total, by_mean, by_deviation = score(mean, deviation)
         slope = by_mean[:, None] * d_mean + (by_deviation / (2.0 * deviation))[:, None] * d_variance
-        if viability is not None:
-            chance, d_chance = viability.log_chance_with_gradient(Z)
+        if feasibility is not None:
+            chance, d_chance = feasibility.log_probability_with_gradient(Z)
             total, slope = total + chance, slope + d_chance
         return total, encoding.pull_back(U, slope)
 
@@ -78,7 +78,7 @@ class LogEI:
     """The logarithm of expected improvement."""
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return surface(belief, lambda mean, deviation: log_expected_improvement(mean, deviation, belief.incumbent))
+        return improvement_surface(belief, lambda mean, deviation: log_expected_improvement(mean, deviation, belief.incumbent))
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class PI:
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         best = belief.incumbent - self.margin
-        return surface(belief, lambda mean, deviation: log_probability_of_improvement(mean, deviation, best))
+        return improvement_surface(belief, lambda mean, deviation: log_probability_of_improvement(mean, deviation, best))
 
 
 @dataclass(frozen=True)
@@ -113,4 +113,4 @@ class LCB:
             raise MethodError(f"LCB: beta must be a number >= 0, not {self.beta!r}")
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return surface(belief, lambda mean, deviation: negative_lower_bound(mean, deviation, math.sqrt(self.beta)))
+        return improvement_surface(belief, lambda mean, deviation: negative_lower_bound(mean, deviation, math.sqrt(self.beta)))

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ..numerics import Array, log_h
 from ..space.encoding import Encoding
-from ..surrogate.posterior import Cross, Posterior
+from ..surrogate.posterior import CrossCovariance, Posterior
 
 Rows = NDArray[np.intp]
 
@@ -127,7 +127,7 @@ def _march(a: Array, b: Array, start: Rows) -> tuple[Rows, Rows, Array, Array]:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class LookaheadPoints:
     """Points and their moments; the slopes (N x p) only where they were asked for.
 
     to_mean             d mean / dG
@@ -148,7 +148,7 @@ class Candidates:
     from_there: Array | None = None
 
     @classmethod
-    def at(cls, posterior: Posterior, encoding: Encoding, U: Array, gradient: bool) -> Candidates:
+    def at(cls, posterior: Posterior, encoding: Encoding, U: Array, gradient: bool) -> LookaheadPoints:
         Z = encoding.features(U)
         if not encoding.space.fidelities:
             if not gradient:
@@ -175,7 +175,7 @@ class Candidates:
         return encoding.pull_back(self.U, here) + moves * encoding.pull_back(answer, there)
 
 
-def slopes_of_lines(at: Candidates, cross: Cross, b: Array, observed: Array, by_b: Array, by_own: Array) -> tuple[Array, Array]:
+def line_gradients(at: LookaheadPoints, cross: CrossCovariance, b: Array, observed: Array, by_b: Array, by_own: Array) -> tuple[Array, Array]:
     """From d/db of all lines and d/da of x's own (the last) to d/dZ and d/dG; b = (covariances) / sqrt(observed)."""
     assert at.to_mean is not None  # all four are there, or none
     assert at.to_variance is not None

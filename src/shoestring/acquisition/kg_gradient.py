@@ -29,12 +29,12 @@ from scipy.special import ndtri
 
 from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
-from ..surrogate.covariance import Slopes, Values, covariance
-from ..surrogate.gradient_data import slope_noise
+from ..surrogate.covariance import DerivativeBlock, ValueBlock, covariance
+from ..surrogate.gradient_data import gradient_noise
 from ..surrogate.kernels import Kernel
 from ..surrogate.posterior import Posterior
 from .kg_fidelity import CFKG
-from .knowledge_gradient import KG, LookAhead, imagined_minimisers
+from .knowledge_gradient import KG, LookAhead, fantasy_minimisers
 from .optimize.batched_bfgs import ascend
 from .optimize.candidates import quasi_random
 from .optimize.optimizer import Surface
@@ -50,10 +50,10 @@ class Told:
     columns: NDArray[np.intp]
     share: float
 
-    def parts(self, Z: Array) -> tuple[Values, Slopes]:
+    def parts(self, Z: Array) -> tuple[ValueBlock, DerivativeBlock]:
         """Values at Z, and slopes, those of one point together."""
         kernel, r = self.posterior.kernel, len(self.columns)
-        return Values(kernel.scale(Z)), Slopes.at(kernel, np.repeat(Z, r, axis=0), np.tile(self.columns, len(Z)))
+        return ValueBlock(kernel.scale(Z)), DerivativeBlock.at(kernel, np.repeat(Z, r, axis=0), np.tile(self.columns, len(Z)))
 
     def moves(self, Z: Array, P: Array, G: Array, active: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
         """cov D^-T of each candidate Z[n] with all of P (N x m x (1 + r)), and with its own answer G[n] (N x (1 + r)).
@@ -73,11 +73,11 @@ class Told:
         S = -np.einsum("knp,knq->npq", V, V)
         S[:, 0, 0] += kernel.variance + posterior.noise
         inner = np.arange(1, r + 1)
-        steep = slope_noise(kernel, 1.0, slopes).reshape(count, r)  # what a slope may be beforehand
+        steep = gradient_noise(kernel, 1.0, slopes).reshape(count, r)  # what a slope may be beforehand
         S[:, inner, inner] += (1.0 + self.share) * steep
         S[:, np.arange(r + 1), np.arange(r + 1)] += JITTER * np.concatenate([np.full((count, 1), kernel.variance), steep], axis=1)
         inverse = np.linalg.inv(np.linalg.cholesky(S))
-        fixed = Values(kernel.scale(P))
+        fixed = ValueBlock(kernel.scale(P))
         there = grouped(covariance(kernel, fixed, values), covariance(kernel, fixed, slopes))  # m x N x (1 + r)
         there = there - np.einsum("km,knp->mnp", posterior.R @ posterior.basis.to(fixed), V)
         own = paired_prior(kernel, values, slopes, kernel.scale(G), r)
@@ -87,7 +87,7 @@ class Told:
         return np.einsum("mnp,nqp->nmq", there, inverse), np.einsum("np,nqp->nq", own, inverse)
 
 
-def paired_prior(kernel: Kernel, values: Values, slopes: Slopes, answers: Array, r: int) -> Array:
+def paired_prior(kernel: Kernel, values: ValueBlock, slopes: DerivativeBlock, answers: Array, r: int) -> Array:
     """Prior covariances of f at each answer with the value and slopes at its own candidate (N x (1 + r))."""
     apart = values.A - answers
     k, slope = kernel.profiled(np.einsum("ij,ij->i", apart, apart))
@@ -101,20 +101,20 @@ class Running:
 
     before: Posterior
     after: Posterior
-    parts: tuple[Values, Slopes]
+    parts: tuple[ValueBlock, DerivativeBlock]
     inverse: Array  # C^-1
 
     @classmethod
     def of(cls, belief: Belief) -> Running:
-        before = belief.settled
+        before = belief.without_pending
         assert before is not None
-        told = Told(before, belief.sloped, belief.slope_share)
-        values, slopes = told.parts(belief.waiting)
+        told = Told(before, belief.gradient_columns, belief.gradient_noise_share)
+        values, slopes = told.parts(belief.pending)
         encoding = belief.encoding
-        if encoding.conditional and len(belief.running):  # what is not active there tells no slope
-            active = encoding.space.active(belief.running)[:, encoding.groups[belief.sloped]].ravel()
-            slopes = Slopes(slopes.A[active], slopes.columns[active], slopes.s[active])
-        noise = slope_noise(before.kernel, belief.slope_share, slopes) + JITTER * slope_noise(before.kernel, 1.0, slopes)
+        if encoding.conditional and len(belief.pending_at_target):  # what is not active there tells no slope
+            active = encoding.space.active(belief.pending_at_target)[:, encoding.groups[belief.gradient_columns]].ravel()
+            slopes = DerivativeBlock(slopes.A[active], slopes.columns[active], slopes.s[active])
+        noise = gradient_noise(before.kernel, belief.gradient_noise_share, slopes) + JITTER * gradient_noise(before.kernel, 1.0, slopes)
         noises = np.concatenate([np.full(len(values), before.noise), noise])
         joint = np.block([
             [before.covariance_of(values, values), before.covariance_of(values, slopes)],
@@ -128,7 +128,7 @@ class Running:
 
     def moves(self, X: Array) -> Array:
         """At features X (m x all that they tell)."""
-        there = Values(self.before.kernel.scale(X))
+        there = ValueBlock(self.before.kernel.scale(X))
         return np.hstack([self.before.covariance_of(there, part) for part in self.parts]) @ self.inverse.T
 
 
@@ -145,7 +145,7 @@ class SlopedLookAhead(LookAhead):
     def surface(self) -> Surface:
         """log d-KG over points."""
         exact, encoding = super().surface(), self.belief.encoding
-        if not len(self.belief.sloped):
+        if not len(self.belief.gradient_columns):
             return exact
         sampled = self.sampled()
         moving = np.flatnonzero(encoding.numeric)
@@ -172,17 +172,17 @@ class SlopedLookAhead(LookAhead):
         """log d-KG by the fixed samples, as a function of points; -inf where none of them shows a gain."""
         belief, encoding = self.belief, self.belief.encoding
         P = encoding.features(self.points)
-        running = Running.of(belief) if len(belief.waiting) else None
+        running = Running.of(belief) if len(belief.pending) else None
         posterior = belief.objective if running is None else running.after
-        told = Told(posterior, belief.sloped, belief.slope_share)
+        told = Told(posterior, belief.gradient_columns, belief.gradient_noise_share)
         first = 0 if running is None else len(running.inverse)
-        w = normals(first + 1 + len(belief.sloped))
+        w = normals(first + 1 + len(belief.gradient_columns))
         mean = posterior.mean_at(P)
         before = mean[:, None] + (0.0 if running is None else running.moves(P) @ w[:, :first].T)  # m x S
 
         def value(U: Array) -> Array:
             Z, G = encoding.features(U), encoding.features(encoding.space.at_target(U))
-            active = encoding.space.active(U)[:, encoding.groups[belief.sloped]] if encoding.conditional else None
+            active = encoding.space.active(U)[:, encoding.groups[belief.gradient_columns]] if encoding.conditional else None
             there, own = told.moves(Z, P, G, active)
             offset = posterior.mean_at(G)[:, None] + (0.0 if running is None else running.moves(G) @ w[:, :first].T)
             after = np.minimum(
@@ -192,7 +192,7 @@ class SlopedLookAhead(LookAhead):
             gain = (now - after).mean(axis=1)
             with np.errstate(divide="ignore"):
                 total = np.log(np.maximum(gain, 0.0))
-            return np.asarray(total if belief.viability is None else total + belief.viability.log_chance(Z))
+            return np.asarray(total if belief.feasibility is None else total + belief.feasibility.log_probability(Z))
 
         return value
 
@@ -212,15 +212,15 @@ def normals(dimensions: int) -> Array:
 def minimisers_with_slopes(ahead: LookAhead, candidates: Array) -> Array:
     """Where the mean would be lowest after imagined values at the candidates, and after imagined values with slopes."""
     belief, encoding = ahead.belief, ahead.belief.encoding
-    alone = imagined_minimisers(ahead, candidates)
+    alone = fantasy_minimisers(ahead, candidates)
     numbers = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
-    if not len(belief.sloped) or not numbers.any():
+    if not len(belief.gradient_columns) or not numbers.any():
         return alone
-    told, ends = Told(belief.objective, belief.sloped, belief.slope_share), [alone]
+    told, ends = Told(belief.objective, belief.gradient_columns, belief.gradient_noise_share), [alone]
     for u in candidates:
         Z = encoding.features(u[None, :])
         (values, slopes), answer = told.parts(Z), encoding.space.at_target(u[None, :])
-        outcomes = normals(1 + len(belief.sloped))
+        outcomes = normals(1 + len(belief.gradient_columns))
         for w in outcomes[:: max(len(outcomes) // IMAGINED, 1)]:
             root = np.sqrt(float(belief.objective.mean_and_variance(Z)[1][0]) + belief.objective.noise)
             one = belief.objective.condition_on(

@@ -42,11 +42,11 @@ from scipy.linalg import solve_triangular
 from ..cost.base import CostPosterior, expected_log_cost_with_gradient
 from ..numerics import Array, cholesky, single_threaded
 from ..surrogate.belief import Belief
-from ..surrogate.posterior import VARIANCE_FLOOR, Cross
+from ..surrogate.posterior import VARIANCE_FLOOR, CrossCovariance
 from .entropy_search import whole_number
 from .optimize.batched_bfgs import ascend
-from .optimize.candidates import known, neighbours, quasi_random, unseen
-from .optimize.optimizer import Chosen, Seeker, Surface
+from .optimize.candidates import is_visited, neighbours, quasi_random, random_unvisited
+from .optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 
 SPREAD = 512  # quasi-random points from which descents start where they are the lowest
 STEPS = 40  # of a descent
@@ -59,13 +59,13 @@ class BatchKnowledge:
     belief: Belief
     points: Array  # m x D
     mean: Array  # m
-    cross: Cross
+    cross: CrossCovariance
 
     @classmethod
     def of(cls, belief: Belief, rng: np.random.Generator) -> BatchKnowledge:
         space = belief.encoding.space
         spread = space.snap(space.at_target(quasi_random(SPREAD, len(space), rng)))
-        alone = cls._over(belief, np.vstack([belief.tried, spread]))
+        alone = cls._over(belief, np.vstack([belief.evaluated, spread]))
         nothing = np.zeros((1, 1))  # an observation that moves nothing: the minimum of the mean itself
         order = np.argsort(alone.mean, kind="stable")[:8]
         found = alone._descend(alone.points[order], belief.encoding.features(alone.points[:1]), np.tile(nothing, (len(order), 1)))
@@ -76,7 +76,7 @@ class BatchKnowledge:
     @classmethod
     def _over(cls, belief: Belief, points: Array) -> BatchKnowledge:
         Z = belief.encoding.features(points)
-        return cls(belief, points, belief.objective.mean_at(Z), Cross.between(belief.objective, Z))
+        return cls(belief, points, belief.objective.mean_at(Z), CrossCovariance.between(belief.objective, Z))
 
     def drops(self, U: Array, W: Array, *, descend: bool = True) -> tuple[Array, Array]:
         """mu_W(x_0) - mu_W(x*) for a batch U (q x D) and each row of W (S x q), and the x* (S x D).
@@ -107,7 +107,7 @@ class BatchKnowledge:
         Z = encoding.features(U)
         D = self.factor(Z)
         v = _solve(D.T, W.T, lower=False)  # q x S
-        ahead = Cross.between(posterior, encoding.features(np.vstack([minimisers, self.points[:1]])))
+        ahead = CrossCovariance.between(posterior, encoding.features(np.vstack([minimisers, self.points[:1]])))
         k = ahead.covariance(Z)
         c = _solve(D, k[:, :-1] - k[:, -1:], lower=True)
         by_factor = np.tril(-(v @ c.T) / len(W))
@@ -117,7 +117,7 @@ class BatchKnowledge:
         by_covariance = 0.5 * (whole + whole.T)
         weights = np.column_stack([v, -v.sum(axis=1)]) / len(W)
         # every pair of the batch counts twice, and so does a point with itself: its variance moves with both
-        total = ahead.pull_back(Z, weights) + Cross.between(posterior, Z).pull_back(Z, 2.0 * by_covariance)
+        total = ahead.pull_back(Z, weights) + CrossCovariance.between(posterior, Z).pull_back(Z, 2.0 * by_covariance)
         return -encoding.pull_back(U, total)
 
     def factor(self, Z: Array) -> Array:
@@ -139,7 +139,7 @@ class BatchKnowledge:
         free = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
         if not free.any():
             return starts
-        batch, count = Cross.between(posterior, Z), len(starts)
+        batch, count = CrossCovariance.between(posterior, Z), len(starts)
 
         def falling(marked: Array) -> tuple[Array, Array]:
             points, mine = marked[:, :-1], v[np.rint(marked[:, -1] * count).astype(np.intp)]
@@ -194,15 +194,15 @@ class Worth:
 
     def _factor(self, U: Array) -> tuple[float, Array]:
         """log of what KG is multiplied by, and its gradient. Costs are in units of a typical one."""
-        encoding, viability = self.belief.encoding, self.belief.viability
+        encoding, feasibility = self.belief.encoding, self.belief.feasibility
         total, slope = 0.0, np.zeros_like(U)
-        if viability is not None:
-            chance, d_chance = viability.log_chance_with_gradient(encoding.features(U))
+        if feasibility is not None:
+            chance, d_chance = feasibility.log_probability_with_gradient(encoding.features(U))
             total, slope = total + float(chance.mean()), slope + encoding.pull_back(U, d_chance) / len(U)
         if self.cost is not None:
             log_cost, d_cost = expected_log_cost_with_gradient(self.cost, U)
             dearest = int(np.argmax(log_cost))
-            total += self.belief.typical_log_cost - float(log_cost[dearest])
+            total += self.belief.median_log_cost - float(log_cost[dearest])
             slope[dearest] -= d_cost[dearest]
         return total, slope
 
@@ -243,34 +243,34 @@ class StochasticKG:
         return value
 
     @single_threaded
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
-        planned = _planned(belief, seeker)
+    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+        planned = _planned(belief, optimizer)
         if not len(planned):
-            planned = self.plan(belief, seeker)
+            planned = self.plan(belief, optimizer)
         rest = {"plan": planned[1:].tolist(), "planned_at": belief.trials} if len(planned) > 1 else {}
-        return Chosen(planned[0], rest)
+        return Selection(planned[0], rest)
 
-    def plan(self, belief: Belief, seeker: Seeker) -> Array:
+    def plan(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Array:
         """The best batch found: at most q points, none of them seen before, one at least."""
-        rng, space = seeker.rng, seeker.encoding.space
-        worth = Worth.under(belief, belief.sets, rng)
-        starts = self._starts(worth, seeker)
+        rng, space = optimizer.rng, optimizer.encoding.space
+        worth = Worth.under(belief, belief.samples, rng)
+        starts = self._starts(worth, optimizer)
         ends = [space.snap(self._climb(worth, start, rng)) for start in starts]
         W = rng.standard_normal((MORE * self.samples, self.q))
         batches = [*ends, *starts]
         values = [worth.estimate(batch, W) for batch in batches]
         for j in np.argsort(-np.array(values), kind="stable"):
-            fresh = batches[j][~known(batches[j], seeker.seen)]
+            fresh = batches[j][~is_visited(batches[j], optimizer.visited)]
             if len(fresh):
                 return np.asarray(fresh[np.sort(np.unique(fresh, axis=0, return_index=True)[1])])
-        return unseen(space, seeker.seen, rng)[None, :]
+        return random_unvisited(space, optimizer.visited, rng)[None, :]
 
-    def _starts(self, worth: Worth, seeker: Seeker) -> list[Array]:
+    def _starts(self, worth: Worth, optimizer: AcquisitionOptimizer) -> list[Array]:
         """Batches spread over the space and near the best trials, the best of ``SCREENED`` each by a rough estimate."""
-        rng, space = seeker.rng, seeker.encoding.space
+        rng, space = optimizer.rng, optimizer.encoding.space
         count = SCREENED * self.starts
         spread = quasi_random(count * self.q, len(space), rng)
-        near = neighbours(seeker.best, count * self.q, space, rng)
+        near = neighbours(optimizer.incumbents, count * self.q, space, rng)
         pool = space.snap(np.where((np.arange(count * self.q) % 2 == 0)[:, None], spread, near))
         batches = rng.permutation(pool).reshape(self.starts, SCREENED, self.q, -1)
         W = rng.standard_normal((self.samples, self.q))
@@ -294,10 +294,10 @@ def _cost(belief: Belief) -> CostPosterior | None:
     return belief.cost if belief.encoding.space.fidelities else None
 
 
-def _planned(belief: Belief, seeker: Seeker) -> Array:
+def _planned(belief: Belief, optimizer: AcquisitionOptimizer) -> Array:
     """What is left of the batch that was planned, while all of it that was suggested is still running."""
-    last: Any = belief.remembered
-    if not last.get("plan") or last.get("planned_at") != belief.trials or not len(belief.waiting):
-        return seeker.seen[:0]
+    last: Any = belief.warm_start
+    if not last.get("plan") or last.get("planned_at") != belief.trials or not len(belief.pending):
+        return optimizer.visited[:0]
     left = np.array(last["plan"], dtype=float)
-    return left[~known(left, seeker.seen)]
+    return left[~is_visited(left, optimizer.visited)]

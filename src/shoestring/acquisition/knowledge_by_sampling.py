@@ -36,7 +36,7 @@ def knowledge_gradient_by_sampling(belief: Belief, u: Array, samples: int, rng: 
     encoding, posterior = belief.encoding, belief.objective
     space = encoding.space
     spread = space.snap(quasi_random(SPREAD, len(space), rng))
-    starts = space.at_target(np.vstack([belief.tried, u, spread]))
+    starts = space.at_target(np.vstack([belief.evaluated, u, spread]))
     x = encoding.features(u[None, :])
     mean, variance = posterior.mean_and_variance(x)
     spread_of_y = math.sqrt(float(variance[0]) + posterior.noise)

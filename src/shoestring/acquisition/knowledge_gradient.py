@@ -32,31 +32,31 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import logsumexp, ndtri
 
-from ..data.visited import SAME
+from ..data.visited import SAME_POINT
 from ..numerics import Array, cholesky, single_threaded
 from ..surrogate.belief import Belief
-from ..surrogate.posterior import Cross, Posterior
-from .base import average, lazily
-from .improvement import falling_mean
-from .kg_envelope import Candidates, log_expected_drop, log_expected_drop_with_gradient, slopes_of_lines
+from ..surrogate.posterior import CrossCovariance, Posterior
+from .base import average, lazy_surface
+from .improvement import negative_mean_surface
+from .kg_envelope import LookaheadPoints, line_gradients, log_expected_drop, log_expected_drop_with_gradient
 from .optimize.batched_bfgs import ascend
-from .optimize.candidates import known, quasi_random
-from .optimize.optimizer import Chosen, Effort, Seeker, Surface, climb
+from .optimize.candidates import is_visited, quasi_random
+from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Selection, Surface, local_search
 
 SCENARIOS = 8
 
 
 @dataclass(frozen=True)
-class Scenarios:
+class PendingScenarios:
     """What pending trials may bring: ``weights`` (S x p) are w_s."""
 
-    settled: Posterior
-    cross: Cross  # settled, and the pending points
+    without_pending: Posterior
+    cross: CrossCovariance  # settled, and the pending points
     weights: Array
 
     @classmethod
-    def of(cls, belief: Belief, count: int = SCENARIOS) -> Scenarios:
-        settled, waiting = belief.settled, belief.waiting
+    def of(cls, belief: Belief, count: int = SCENARIOS) -> PendingScenarios:
+        settled, waiting = belief.without_pending, belief.pending
         assert settled is not None
         covariance = settled.covariance(waiting)
         covariance[np.diag_indices(len(waiting))] += settled.noise
@@ -64,25 +64,25 @@ class Scenarios:
         z = ndtri(np.clip(quasi_random(count, len(waiting), np.random.default_rng(count)), 1e-6, 1 - 1e-6))
         z -= z.mean(axis=0)  # so that on average they bring what is expected
         weights: Array = np.linalg.solve(factor.T, z.T).T.astype(float)
-        return cls(settled, Cross.between(settled, waiting), weights)
+        return cls(settled, CrossCovariance.between(settled, waiting), weights)
 
     def means(self, Z: Array) -> Array:
         """mu_s at features Z (N x S)."""
-        return self.settled.mean_at(Z)[:, None] + self.cross.covariance(Z) @ self.weights.T
+        return self.without_pending.mean_at(Z)[:, None] + self.cross.covariance(Z) @ self.weights.T
 
 
-def averaged_surface(belief: Belief, points: Array, count: int = SCENARIOS) -> Surface:
+def pending_surface(belief: Belief, points: Array, count: int = SCENARIOS) -> Surface:
     """log KG with pending trials, the future mean minimised over ``points``.
 
     The variances are those of ``belief.objective``, in which the pending trials are counted; only its means are supposed.
     """
-    encoding, posterior, viability = belief.encoding, belief.objective, belief.viability
-    scenarios = Scenarios.of(belief, count)
+    encoding, posterior, feasibility = belief.encoding, belief.objective, belief.feasibility
+    scenarios = PendingScenarios.of(belief, count)
     P = encoding.features(points)
-    cross, there = Cross.between(posterior, P), scenarios.means(P).T  # S x m
+    cross, there = CrossCovariance.between(posterior, P), scenarios.means(P).T  # S x m
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-        at = Candidates.at(posterior, encoding, U, gradient)
+        at = LookaheadPoints.at(posterior, encoding, U, gradient)
         N, S = len(U), len(there)
         observed = at.variance + posterior.noise
         b = np.column_stack([cross.covariance(at.Z), at.covariance]) / np.sqrt(observed)[:, None]
@@ -90,18 +90,18 @@ def averaged_surface(belief: Belief, points: Array, count: int = SCENARIOS) -> S
         a, b_all = a.reshape(N * S, -1), np.repeat(b, S, axis=0)
         if not gradient:
             total = logsumexp(log_expected_drop(a, b_all).reshape(N, S), axis=1) - math.log(S)
-            return (total if viability is None else total + viability.log_chance(at.Z)), None
+            return (total if feasibility is None else total + feasibility.log_probability(at.Z)), None
         drop = log_expected_drop_with_gradient(a, b_all)
         each = drop.value.reshape(N, S)
         total = logsumexp(each, axis=1) - math.log(S)
         share = np.exp(each - logsumexp(each, axis=1, keepdims=True))
         by_b = np.einsum("ns,nsm->nm", share, drop.by_b.reshape(N, S, -1))
         by_own = share * drop.by_a[:, -1].reshape(N, S)
-        here, to_answer = slopes_of_lines(at, cross, b, observed, by_b, np.zeros(N))
-        _, _, d_mean, _ = scenarios.settled.with_gradients(at.G)  # the means are those of the scenarios, not the supposed ones
+        here, to_answer = line_gradients(at, cross, b, observed, by_b, np.zeros(N))
+        _, _, d_mean, _ = scenarios.without_pending.with_gradients(at.G)  # the means are those of the scenarios, not the supposed ones
         to_answer = to_answer + by_own.sum(axis=1)[:, None] * d_mean + scenarios.cross.pull_back(at.G, by_own @ scenarios.weights)
-        if viability is not None:
-            chance, d_chance = viability.log_chance_with_gradient(at.Z)
+        if feasibility is not None:
+            chance, d_chance = feasibility.log_probability_with_gradient(at.Z)
             total, here = total + chance, here + d_chance
         return total, at.pull_back(here, to_answer)
 
@@ -118,7 +118,7 @@ PROMISING = 4  # candidates at which they are imagined
 PRECISE = 1e-9  # of the model's deviation: what is missed of the present minimum would pass for knowledge to be gained
 STEPS = 20  # of a descent of the future mean
 LONG = 40  # the same for an accurate value
-EFFORT = Effort(spread=192, near=96, starts=6, rounds=2)
+EFFORT = OptimizerOptions(raw_samples=192, local_samples=96, restarts=6, rounds=2)
 
 
 @dataclass(frozen=True)
@@ -128,13 +128,13 @@ class LookAhead:
     belief: Belief
     points: Array  # m x D
     mean: Array  # m
-    cross: Cross
+    cross: CrossCovariance
 
     @classmethod
     def over(cls, belief: Belief, points: Array) -> LookAhead:
         points = distinct(points)
         Z = belief.encoding.features(points)
-        return cls(belief, points, belief.objective.mean_at(Z), Cross.between(belief.objective, Z))
+        return cls(belief, points, belief.objective.mean_at(Z), CrossCovariance.between(belief.objective, Z))
 
     def further(self, points: Array) -> LookAhead:
         """Over more points."""
@@ -142,9 +142,9 @@ class LookAhead:
 
     def imagined(self, candidates: Array) -> Array:
         """Where the mean would be lowest after imagined outcomes at the candidates."""
-        return imagined_minimisers(self, candidates)
+        return fantasy_minimisers(self, candidates)
 
-    def lines(self, at: Candidates) -> tuple[Array, Array, Array]:
+    def lines(self, at: LookaheadPoints) -> tuple[Array, Array, Array]:
         """a and b of all lines, that of x itself last (N x (m + 1)), and the variance of an observation at x."""
         observed = at.variance + self.belief.objective.noise
         a = np.column_stack([np.tile(self.mean, (len(at.U), 1)), at.mean])
@@ -153,21 +153,21 @@ class LookAhead:
 
     def surface(self) -> Surface:
         """log KG over points, averaged over what pending trials may bring where there are such."""
-        if len(self.belief.waiting):
-            return averaged_surface(self.belief, self.points)
-        encoding, posterior, viability = self.belief.encoding, self.belief.objective, self.belief.viability
+        if len(self.belief.pending):
+            return pending_surface(self.belief, self.points)
+        encoding, posterior, feasibility = self.belief.encoding, self.belief.objective, self.belief.feasibility
 
         def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-            at = Candidates.at(posterior, encoding, U, gradient)
+            at = LookaheadPoints.at(posterior, encoding, U, gradient)
             a, b, observed = self.lines(at)
             if not gradient:
                 total = log_expected_drop(a, b)
-                return (total if viability is None else total + viability.log_chance(at.Z)), None
+                return (total if feasibility is None else total + feasibility.log_probability(at.Z)), None
             drop = log_expected_drop_with_gradient(a, b)
-            here, there = slopes_of_lines(at, self.cross, b, observed, drop.by_b, drop.by_a[:, -1])
+            here, there = line_gradients(at, self.cross, b, observed, drop.by_b, drop.by_a[:, -1])
             total = drop.value
-            if viability is not None:
-                chance, d_chance = viability.log_chance_with_gradient(at.Z)
+            if feasibility is not None:
+                chance, d_chance = feasibility.log_probability_with_gradient(at.Z)
                 total, here = total + chance, here + d_chance
             return total, at.pull_back(here, there)
 
@@ -183,61 +183,61 @@ class KG:
     ahead: ClassVar[type[LookAhead]] = LookAhead
 
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        seeker = Seeker(belief.encoding, rng, belief.tried[:0], belief.tried, EFFORT)
-        return lazily(lambda: self.weighed(self.ahead.over(belief, minima(belief, seeker)).surface(), belief))
+        optimizer = AcquisitionOptimizer(belief.encoding, rng, belief.evaluated[:0], belief.evaluated, EFFORT)
+        return lazy_surface(lambda: self.weighed(self.ahead.over(belief, minima(belief, optimizer)).surface(), belief))
 
     def weighed(self, gain: Surface, belief: Belief) -> Surface:
         """What is maximised, given log KG."""
         return gain
 
     @single_threaded
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
-        seeker = replace(seeker, effort=EFFORT)
-        rough = [self.ahead.over(each, minima(each, seeker)) for each in belief.sets]
-        peak = seeker.highest(self.weighed(average([ahead.surface() for ahead in rough], in_logs=True), belief))
-        promising = distinct(peak.U[: 3 * PROMISING])[:PROMISING]
+    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+        optimizer = replace(optimizer, options=EFFORT)
+        rough = [self.ahead.over(each, minima(each, optimizer)) for each in belief.samples]
+        optimum = optimizer.maximize(self.weighed(average([ahead.surface() for ahead in rough], in_logs=True), belief))
+        promising = distinct(optimum.U[: 3 * PROMISING])[:PROMISING]
         refined = [ahead.further(ahead.imagined(promising)).surface() for ahead in rough]
         gain = average(refined, in_logs=True)
         fine = self.weighed(gain, belief)
         values = fine(promising, False)[0]
-        U, f = climb(fine, seeker.encoding, promising.copy(), values, 1, seeker.rng, seeker.free_fidelities)
+        U, f = local_search(fine, optimizer.encoding, promising.copy(), values, 1, optimizer.rng, optimizer.free_fidelities)
         best = U[int(np.argmax(f))]
-        chosen = peak.u if known(best[None, :], seeker.seen)[0] else best
-        return Chosen(chosen, {"log_gain": float(gain(chosen[None, :], False)[0][0])})
+        chosen = optimum.u if is_visited(best[None, :], optimizer.visited)[0] else best
+        return Selection(chosen, {"log_gain": float(gain(chosen[None, :], False)[0][0])})
 
 
-def minima(belief: Belief, seeker: Seeker) -> Array:
+def minima(belief: Belief, optimizer: AcquisitionOptimizer) -> Array:
     """The best tried points, the minima of the posterior mean, tried or not, and the points of running trials."""
-    falling = falling_mean(belief)
-    found = replace(seeker, seen=seeker.seen[:0], fidelities=False).highest(falling).U
-    if belief.viability is not None:
-        likely = belief.viability.likely(belief.encoding.features(found))
+    falling = negative_mean_surface(belief)
+    found = replace(optimizer, visited=optimizer.visited[:0], fidelities=False).maximize(falling).U
+    if belief.feasibility is not None:
+        likely = belief.feasibility.is_likely(belief.encoding.features(found))
         found = found[likely] if likely.any() else found
     found = apart(found)[:MINIMA]
-    found, _ = climb(falling, belief.encoding, found, falling(found, False)[0], 0, seeker.rng, tolerance=PRECISE)
-    order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.tried)), kind="stable")
-    return np.vstack([found, belief.tried[order[:TRIED]], belief.running])
+    found, _ = local_search(falling, belief.encoding, found, falling(found, False)[0], 0, optimizer.rng, tolerance=PRECISE)
+    order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.evaluated)), kind="stable")
+    return np.vstack([found, belief.evaluated[order[:TRIED]], belief.pending_at_target])
 
 
-def knowledge_gradient(belief: Belief, seeker: Seeker, U: Array) -> Array:
+def knowledge_gradient(belief: Belief, optimizer: AcquisitionOptimizer, U: Array) -> Array:
     """log KG at points, accurate to about a per cent: each with minimisers of its own.
 
     These are sought from everywhere: after a bad outcome where the mean was lowest, it is lowest in another valley, which need
     not be near anything that was tried. Of two thirds of the outcomes the minimisers are found from those of the others.
     """
     space = belief.encoding.space
-    rough = LookAhead.over(belief, minima(belief, seeker))
-    spread = space.snap(space.at_target(quasi_random(SPREAD, len(space), seeker.rng)))
+    rough = LookAhead.over(belief, minima(belief, optimizer))
+    spread = space.snap(space.at_target(quasi_random(SPREAD, len(space), optimizer.rng)))
     parts = [LookAhead.over(belief, spread[part::PARTS]) for part in range(PARTS)]
     values = []
     for u in U[:, None, :]:
-        ahead = rough.further(np.vstack([imagined_minimisers(part, u, MANY[::3], LONG) for part in parts]))
-        ahead = ahead.further(imagined_minimisers(ahead, u, MANY, LONG))
+        ahead = rough.further(np.vstack([fantasy_minimisers(part, u, MANY[::3], LONG) for part in parts]))
+        ahead = ahead.further(fantasy_minimisers(ahead, u, MANY, LONG))
         values.append(ahead.surface()(u, False)[0][0])
     return np.array(values)
 
 
-def imagined_minimisers(
+def fantasy_minimisers(
     ahead: LookAhead, candidates: Array, outcomes: tuple[float, ...] = IMAGINED, steps: int = STEPS
 ) -> Array:
     """Where the mean would be lowest after imagined outcomes at the candidates, by gradient descent from the best of P, and
@@ -247,7 +247,7 @@ def imagined_minimisers(
     numbers = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
     if not numbers.any():
         return encoding.space.at_target(candidates)
-    at = Candidates.at(belief.objective, encoding, candidates, False)
+    at = LookaheadPoints.at(belief.objective, encoding, candidates, False)
     a, b, observed = ahead.lines(at)
     owner, outcome = (grid.ravel() for grid in np.meshgrid(np.arange(len(candidates)), outcomes, indexing="ij"))
     lowest = np.argmin(a[owner] + b[owner] * outcome[:, None], axis=1)
@@ -258,7 +258,7 @@ def imagined_minimisers(
     beside = np.flatnonzero((outcome < 0.0) & ~own)
     starts = np.vstack([starts, answers[owner[beside]]])
     whose = np.concatenate([np.arange(len(owner)), beside])
-    imagined = Cross.between(belief.objective, at.Z)
+    imagined = CrossCovariance.between(belief.objective, at.Z)
     pull, count = outcome / np.sqrt(observed[owner]), len(owner)
 
     def falling(marked: Array) -> tuple[Array, Array]:
@@ -287,5 +287,5 @@ def apart(points: Array, limit: int = 64) -> Array:
 
 def distinct(points: Array) -> Array:
     """Without repetitions, in order."""
-    _, first = np.unique(np.rint(points / (1e3 * SAME)), axis=0, return_index=True)
+    _, first = np.unique(np.rint(points / (1e3 * SAME_POINT)), axis=0, return_index=True)
     return points[np.sort(first)]

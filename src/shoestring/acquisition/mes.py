@@ -51,10 +51,10 @@ from ..errors import MethodError
 from ..numerics import LOG_2PI, Array, log_Phi
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import Posterior
-from .base import Information
+from .base import InformationAcquisition
 from .entropy_search import whole_number
-from .improvement import falling_mean, surface
-from .optimize.optimizer import Effort, Seeker, Surface
+from .improvement import improvement_surface, negative_mean_surface
+from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Surface
 
 BELOW, ABOVE = -7.0, 6.5  # beyond these Phi log Phi is nothing
 NODES, FEW = 20, 10
@@ -218,35 +218,35 @@ def gumbel_fit(mean: Array, deviation: Array) -> tuple[float, float]:
 
 
 HOW = ("gumbel", "sampled")
-LOOK = Effort(spread=256, near=128, starts=3, rounds=1)  # for the minimum of the mean, and for points it may lie at
-EFFORT = Effort(spread=384, near=192)
+LOOK = OptimizerOptions(raw_samples=256, local_samples=128, restarts=3, rounds=1)  # for the minimum of the mean, and for points it may lie at
+EFFORT = OptimizerOptions(raw_samples=384, local_samples=192)
 
 
 @dataclass(frozen=True)
-class MES(Information):
+class MES(InformationAcquisition):
     """Max-value entropy search. ``samples`` values of the minimum, by a Gumbel fit or by joint draws (``how="sampled"``)."""
 
     samples: int = 16
     how: Literal["gumbel", "sampled"] = "gumbel"
-    effort: ClassVar[Effort] = EFFORT
+    options: ClassVar[OptimizerOptions] = EFFORT
 
     def __post_init__(self) -> None:
         whole_number("MES", "samples", self.samples, 1)
         if self.how not in HOW:
             raise MethodError(f'MES: how must be "gumbel" or "sampled", not {self.how!r}')
 
-    def surface(self, belief: Belief, seeker: Seeker) -> Surface:
+    def surface(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
         """log MES over points, given samples of the minimum."""
-        m, noise = self.minima(belief, seeker), belief.objective.noise
+        m, noise = self.minima(belief, optimizer), belief.objective.noise
 
         def score(mean: Array, deviation: Array) -> tuple[Array, Array, Array]:
             return log_information_with_gradient(mean, deviation, noise, m)
 
-        return surface(belief, score)
+        return improvement_surface(belief, score)
 
-    def minima(self, belief: Belief, seeker: Seeker) -> Array:
+    def minima(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Array:
         """Samples of the value of the minimum over all points that a search of the lowest mean comes by, and those tried."""
-        falling = falling_mean(belief)
-        met = replace(seeker, seen=seeker.seen[:0], effort=LOOK).highest(falling).U
-        Z = belief.encoding.features(np.vstack([met, belief.tried]))
-        return minimum_values(belief.objective, Z, self.how, self.samples, seeker.rng)
+        falling = negative_mean_surface(belief)
+        met = replace(optimizer, visited=optimizer.visited[:0], options=LOOK).maximize(falling).U
+        Z = belief.encoding.features(np.vstack([met, belief.evaluated]))
+        return minimum_values(belief.objective, Z, self.how, self.samples, optimizer.rng)

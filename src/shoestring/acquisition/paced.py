@@ -20,14 +20,14 @@ from .base import surface_of
 from .cost_aware import negative_log_cost
 from .gittins import Gittins
 from .improvement import LogEI
-from .optimize.constrained import maximize_where
-from .optimize.optimizer import Chosen, Seeker, Surface
+from .optimize.constrained import maximize_constrained
+from .optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 
 FEWEST = 20  # trials that the rest of a budget is to last for, however many there were
 
 
 @dataclass(frozen=True)
-class Paced:
+class PacedGittins:
     """Gittins' choice, or where more may be spent on a trial, the highest EI within that."""
 
     trials: int = 100
@@ -37,17 +37,17 @@ class Paced:
     def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return LogEI().on(belief, rng)
 
-    def choose(self, belief: Belief, seeker: Seeker) -> Chosen:
+    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
         thrifty = Gittins()
         if belief.cost is None or belief.spending is None or belief.spending.left <= 0.0:
-            return thrifty.choose(belief, seeker)
+            return thrifty.choose(belief, optimizer)
         allowance = math.log(belief.spending.left / max(self.trials - belief.trials, FEWEST))
-        gain = surface_of(self, belief, seeker.rng)
-        peak = seeker.highest(gain)
-        if expected_log_cost(belief.cost, peak.u[None, :])[0] <= allowance:
-            return Chosen(peak.u, {"log_price": thrifty.log_price(belief)})  # as it was: nothing was priced this time
-        chosen = thrifty.choose(belief, seeker)
+        gain = surface_of(self, belief, optimizer.rng)
+        optimum = optimizer.maximize(gain)
+        if expected_log_cost(belief.cost, optimum.u[None, :])[0] <= allowance:
+            return Selection(optimum.u, {"log_price": thrifty.log_price(belief)})  # as it was: nothing was priced this time
+        chosen = thrifty.choose(belief, optimizer)
         if expected_log_cost(belief.cost, chosen.u[None, :])[0] >= allowance:
             return chosen
-        u = maximize_where(gain, negative_log_cost(belief), -allowance, peak.U, seeker.encoding, seeker.rng, seeker.seen)
-        return chosen if u is None else Chosen(u, chosen.remember)
+        u = maximize_constrained(gain, negative_log_cost(belief), -allowance, optimum.U, optimizer.encoding, optimizer.rng, optimizer.visited)
+        return chosen if u is None else Selection(u, chosen.warm_start)

@@ -41,9 +41,9 @@ from numpy.typing import NDArray
 
 from ..numerics import Array, log_Phi
 from ..surrogate.belief import Belief
-from .base import Information
+from .base import InformationAcquisition
 from .entropy_search import EFFORT, Representers, log_total, log_total_with_gradient, representers, whole_number
-from .optimize.optimizer import Effort, Seeker, Surface
+from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Surface
 
 SWEEPS = 3
 RESOLVED = 1e-10  # a difference with a smaller share of its variance left is settled
@@ -186,17 +186,17 @@ class Narrowed:
 
 
 @dataclass(frozen=True)
-class PES(Information):
+class PES(InformationAcquisition):
     """Predictive entropy search: the likeliest ``minimisers`` of ``representers`` points where the minimum may lie."""
 
     representers: int = 50
     minimisers: int = 32
-    effort: ClassVar[Effort] = EFFORT
+    options: ClassVar[OptimizerOptions] = EFFORT
 
     def __post_init__(self) -> None:
         whole_number("PES", "representers", self.representers, 2)
         whole_number("PES", "minimisers", self.minimisers, 1)
 
-    def surface(self, belief: Belief, seeker: Seeker) -> Surface:
-        known = representers(belief, seeker, self.representers)
-        return Minimisers.among(known, self.minimisers, seeker.rng).surface()
+    def surface(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
+        known = representers(belief, optimizer, self.representers)
+        return Minimisers.among(known, self.minimisers, optimizer.rng).surface()

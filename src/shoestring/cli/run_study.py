@@ -85,7 +85,7 @@ def keep_plan(storage: Any, study: Study, plan: Plan) -> None:
     logs = Logs(Path(plan.logs))
     logs.prepare()
     logs.remember(plan.command)
-    storage.revise(study.ledger.study, {"run": plan.stored()})
+    storage.revise(study.state.study, {"run": plan.stored()})
 
 
 def evaluate(study: Study, objective: ProgramObjective, plan: Plan, quiet: bool) -> Result:
@@ -144,7 +144,7 @@ def resume(ctx: click.Context, /, name: str | None, where: str, quiet: bool, yes
     if not kept:
         own = command("run", "--name", record.name, *arguments(where), "...", "--", "PROGRAM")
         raise Trouble(f"study {record.name!r} was not begun by a program, so there is none to run", own)
-    if not yes and not Logs(Path(kept["logs"])).remembers(kept["command"]):
+    if not yes and not Logs(Path(kept["logs"])).has_model(kept["command"]):
         raise Trouble(
             f"study {record.name!r} was not begun from this folder; the database says that its program is\n"
             f"  {shlex.join(kept['command'])}\nif that is what you want to run, say --yes",

@@ -63,8 +63,8 @@ class Mixture:
         )
         return mean, variance, np.asarray(d_mean), np.asarray(d_variance)
 
-    def left_out(self) -> tuple[Array, Array]:
-        return self._moments([part.left_out() for part in self.parts])
+    def leave_one_out(self) -> tuple[Array, Array]:
+        return self._moments([part.leave_one_out() for part in self.parts])
 
     def _moments(self, found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
         means, variances = np.array([entry[0] for entry in found]), np.array([entry[1] for entry in found])
@@ -123,11 +123,11 @@ class AutoCost:
 
 def score(posterior: CostPosterior, costs: CostObservations) -> float:
     """The sum of log densities of the costs, each predicted from the others, variances put right by k; -inf if not finite."""
-    mean, variance = posterior.left_out()
+    mean, variance = posterior.leave_one_out()
     seen = ~costs.censored if (~costs.censored).sum() >= ENOUGH_SEEN else np.ones(len(costs), dtype=bool)
-    off = ((costs.gamma - mean) ** 2 / variance)[seen]
+    off = ((costs.log_cost - mean) ** 2 / variance)[seen]
     width = variance[seen] * (1.0 + off.sum()) / (1.0 + len(off))
-    value = float(log_density(costs.gamma[seen], mean[seen], width).sum())
+    value = float(log_density(costs.log_cost[seen], mean[seen], width).sum())
     return value if np.isfinite(value) else -np.inf
 
 

@@ -26,11 +26,11 @@ class CostObservations:
     """What is known of costs: finished and failed trials alike; trials without a cost are left out."""
 
     U: Array
-    gamma: Array
+    log_cost: Array
     censored: NDArray[np.bool_]
 
     def __len__(self) -> int:
-        return len(self.gamma)
+        return len(self.log_cost)
 
     def with_gamma(self, gamma: Array) -> CostObservations:
         return CostObservations(self.U, gamma, self.censored)
@@ -52,7 +52,7 @@ class CostPosterior(Protocol):
         """The same with the gradients of both with respect to U (m x D; zero for choices and inactive parameters)."""
         ...
 
-    def left_out(self) -> tuple[Array, Array]:
+    def leave_one_out(self) -> tuple[Array, Array]:
         """Mean and variance of log cost at each observation, predicted from the others (closed form)."""
         ...
 

@@ -32,15 +32,15 @@ def fit_costs(
     hidden = costs.censored
     if not hidden.any():
         return model.fit(costs, encoding, known)
-    bound = costs.gamma[hidden]
+    bound = costs.log_cost[hidden]
     guess = _first_guess(model, costs, encoding)
     for _ in range(ROUNDS):
-        gamma = costs.gamma.copy()
+        gamma = costs.log_cost.copy()
         gamma[hidden] = guess
         posterior = model.fit(costs.with_gamma(gamma), encoding, known)
         if len(costs) == 1:  # there is no other observation to go by
             break
-        mean, variance = posterior.left_out()
+        mean, variance = posterior.leave_one_out()
         before, guess = guess, expected_above(bound, mean[hidden], variance[hidden])
         if np.abs(guess - before).max() < STILL:
             break
@@ -50,10 +50,10 @@ def fit_costs(
 def _first_guess(model: CostModel, costs: CostObservations, encoding: Encoding) -> Array:
     """What the exact costs say; when there are none, what lies above a bound that is itself the best guess."""
     hidden, seen = costs.censored, ~costs.censored
-    bound = costs.gamma[hidden]
+    bound = costs.log_cost[hidden]
     if not seen.any():
         return expected_above(bound, bound, np.full(len(bound), WIDEST))
-    exact = model.fit(CostObservations(costs.U[seen], costs.gamma[seen], costs.censored[seen]), encoding)
+    exact = model.fit(CostObservations(costs.U[seen], costs.log_cost[seen], costs.censored[seen]), encoding)
     return expected_above(bound, *exact.log_cost(costs.U[hidden]))
 
 

@@ -49,7 +49,7 @@ class KnownCost:
             return KnownPosterior("known", part, None, base, CERTAIN)
         if len(costs) == 0:
             return KnownPosterior("known, nothing learned yet", part, None, base, PRIOR_NOISE)
-        learned = self.learned.fit(costs.with_gamma(costs.gamma - base), encoding)
+        learned = self.learned.fit(costs.with_gamma(costs.log_cost - base), encoding)
         return KnownPosterior(f"known times {learned.name}", part, learned, base, 0.0)
 
 
@@ -135,8 +135,8 @@ class KnownPosterior:
         mean, variance, d_mean, d_variance = self.learned.log_cost_with_gradient(U)
         return g + mean, variance, slope + d_mean, d_variance
 
-    def left_out(self) -> tuple[Array, Array]:
+    def leave_one_out(self) -> tuple[Array, Array]:
         if self.learned is None:
             return self.base, np.full(len(self.base), self.variance)
-        mean, variance = self.learned.left_out()
+        mean, variance = self.learned.leave_one_out()
         return self.base + mean, variance

@@ -195,7 +195,7 @@ class Ridge:
         rest = np.maximum(self.quadratic - self.error**2 / self.room, 0.0)
         return np.asarray((a * Q0 + rest) / np.maximum(a + len(self.error) - 2.0, a))
 
-    def left_out(self, y: Array) -> tuple[Array, Array]:
+    def leave_one_out(self, y: Array) -> tuple[Array, Array]:
         """Mean and variance of each row predicted from the others; of the only row: nothing is known."""
         if len(y) < 2:
             return np.full(len(y), NOTHING[0]), np.full(len(y), NOTHING[1])
@@ -247,8 +247,8 @@ class LinearCost:
         if self.features is None:
             chosen, strength = list(range(len(encoding.space))), EVERYTHING
         else:
-            chosen, strength = select(F, features.groups, costs.gamma, self.features)
-        return LinearPosterior.given(features, chosen, strength, F, costs.gamma)
+            chosen, strength = select(F, features.groups, costs.log_cost, self.features)
+        return LinearPosterior.given(features, chosen, strength, F, costs.log_cost)
 
 
 def check_features(model: str, features: object) -> None:
@@ -301,8 +301,8 @@ class LinearPosterior:
         d_spread[:, self.columns] = 2.0 * self.ridge.noise * solved[:, 1:]
         return mean, spread, self.features.pull_back(U, d_mean), self.features.pull_back(U, d_spread)
 
-    def left_out(self) -> tuple[Array, Array]:
-        return self.ridge.left_out(self.gamma)
+    def leave_one_out(self) -> tuple[Array, Array]:
+        return self.ridge.leave_one_out(self.gamma)
 
 
 def select(

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
 from ..space.encoding import Encoding
-from ..surrogate.gp import GP, SAMPLE, sample_by_rank
+from ..surrogate.gp import GP, SAMPLE_ROWS, sample_by_rank
 from ..surrogate.hyperparameters import Layout
 from ..surrogate.marginal_likelihood import TAU2
 from ..surrogate.posterior import Posterior
@@ -61,12 +61,12 @@ class LogGPCost:
             raise MethodError("a cost model needs at least one observed cost")
         if self.features is None or len(costs) < ENOUGH_TO_CHOOSE:
             start = start_from(known, "GPCostPosterior")
-            return fit_process(costs.U, costs.gamma, encoding, range(len(encoding.space)), "GP", start)
+            return fit_process(costs.U, costs.log_cost, encoding, range(len(encoding.space)), "GP", start)
         F = CostFeatures(encoding)(costs.U)
-        chosen, _ = select(F, encoding.groups, costs.gamma, self.features, all_of_them=True)
+        chosen, _ = select(F, encoding.groups, costs.log_cost, self.features, all_of_them=True)
         chosen = chosen or [0]  # every evaluation at one point: any parameter says as little as another
         names = ", ".join(encoding.space.names[j] for j in chosen)
-        return fit_process(costs.U, costs.gamma, encoding, chosen, f"GP over {names}")
+        return fit_process(costs.U, costs.log_cost, encoding, chosen, f"GP over {names}")
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class GPCostPosterior:
         row = Q.sum(axis=0)
         return Q, Q - np.outer(row, row) / (row.sum() + 1.0 / TAU2)
 
-    def left_out(self) -> tuple[Array, Array]:
+    def leave_one_out(self) -> tuple[Array, Array]:
         n = len(self.process)
         if n < 2:
             return np.full(n, NOTHING[0]), np.full(n, NOTHING[1])
@@ -122,7 +122,7 @@ def fit_process(
     # With few data, or equal costs, the spread seen so far says little of the spread there is: see ``ridge``.
     scale = float(np.sqrt((PRIOR_WEIGHT * PRIOR_NOISE + off @ off) / (PRIOR_WEIGHT + n - 1.0)))
     Z, y = encoding.features(U)[:, columns], off / scale
-    rows = sample_by_rank(y, SAMPLE)
+    rows = sample_by_rank(y, SAMPLE_ROWS)
     fit = ENGINE.fit(Z[rows], y[rows], groups, start=start)
     process = fit.posterior
     if len(rows) < n:
@@ -173,10 +173,10 @@ class ResidualPosterior:
         mean, variance, d_mean, d_variance = (one + other for one, other in zip(linear, rest, strict=True))
         return mean, variance, d_mean, d_variance
 
-    def left_out(self) -> tuple[Array, Array]:
+    def leave_one_out(self) -> tuple[Array, Array]:
         ridge, n = self.linear.ridge, len(self.X)
         if n < 2:
-            return self.rest.left_out()
+            return self.rest.leave_one_out()
         Q, R = self.rest.inverses
         moved = ridge.left_out_error
         H_R = np.einsum("ij,ji->i", R, self.X @ ridge.inverse @ self.X.T)  # diag(R H), both symmetric

@@ -81,8 +81,8 @@ class Transferred:
 def hand_over(start: Transferred, costs: CostObservations, encoding: Encoding, online: CostModel) -> CostPosterior:
     """The candidate that predicts this study's costs best; ties and few data to the transferred one."""
     base = start(costs.U)
-    missed = costs.with_gamma(costs.gamma - base)
-    best: CostPosterior = _shifted(start, base, missed.gamma)
+    missed = costs.with_gamma(costs.log_cost - base)
+    best: CostPosterior = _shifted(start, base, missed.log_cost)
     if len(costs) < ENOUGH:
         return best
     correction = online.fit(missed, encoding)
@@ -122,7 +122,7 @@ class Shift:
     def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
         return *self.log_cost(U), np.zeros(U.shape), np.zeros(U.shape)
 
-    def left_out(self) -> tuple[Array, Array]:
+    def leave_one_out(self) -> tuple[Array, Array]:
         if self.ridge is None:
             return self.missed, self.missed  # no observation, no row
         return self.missed - self.ridge.left_out_error, self.ridge.left_out_noise / self.ridge.room
@@ -146,8 +146,8 @@ class Corrected:
         mean, variance, d_mean, d_variance = self.correction.log_cost_with_gradient(U)
         return value + mean, variance, slope + d_mean, d_variance
 
-    def left_out(self) -> tuple[Array, Array]:
-        mean, variance = self.correction.left_out()
+    def leave_one_out(self) -> tuple[Array, Array]:
+        mean, variance = self.correction.leave_one_out()
         return self.base + mean, variance
 
 
@@ -167,8 +167,8 @@ class Overruling:
     def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
         return self.own.log_cost_with_gradient(U)
 
-    def left_out(self) -> tuple[Array, Array]:
-        return self.own.left_out()
+    def leave_one_out(self) -> tuple[Array, Array]:
+        return self.own.leave_one_out()
 
 
 Meta = Mapping[str, float]

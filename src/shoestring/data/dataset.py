@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ..numerics import Array
 from ..space.space import Space
 from .history import History
-from .intermediate import Waypoint
+from .intermediate import IntermediateValue
 from .trial import State
 from .trial_table import CODES
 
 
 @dataclass(frozen=True)
-class Observations:
+class Dataset:
     """A history as arrays, values signed so that lower is better.
 
     U        n x D      points of finished trials;   y  their values;   at_target  those at the target fidelity
@@ -40,23 +40,23 @@ class Observations:
     failed: Array
     pending: Array
     sign: float
-    priced: Array
-    gamma: Array
+    cost_points: Array
+    log_cost: Array
     censored: NDArray[np.bool_]
     measured: NDArray[np.bool_]
-    slopes: Array
-    given_up: Array
-    traces: int = 0
+    gradients: Array
+    pruned: Array
+    intermediate: int = 0
 
     @property
     def finished(self) -> int:
         """How many rows of U are finished trials: the first ones, in order of number."""
-        return len(self.y) - self.traces
+        return len(self.y) - self.intermediate
 
     @property
-    def seen(self) -> Array:
+    def visited(self) -> Array:
         """Every point that need not be asked again."""
-        return np.vstack([self.U, self.failed, self.pending, self.given_up])
+        return np.vstack([self.U, self.failed, self.pending, self.pruned])
 
     @property
     def eligible(self) -> NDArray[np.intp]:
@@ -75,17 +75,17 @@ class Observations:
         rows = np.sort(np.concatenate([lowest(y, np.flatnonzero(part), count) for part in (at_target, ~at_target)]))
         return rows[np.lexsort((y[rows], ~at_target[rows]))][:count]
 
-    def only(self, rows: NDArray[np.intp]) -> Observations:
+    def select(self, rows: NDArray[np.intp]) -> Dataset:
         """Some of the values, by rising row, and all the rest."""
         traces = int((rows >= self.finished).sum())
-        at_target, slopes = self.at_target[rows], self.slopes[rows]
-        return replace(self, U=self.U[rows], y=self.y[rows], at_target=at_target, slopes=slopes, traces=traces)
+        at_target, slopes = self.at_target[rows], self.gradients[rows]
+        return replace(self, U=self.U[rows], y=self.y[rows], at_target=at_target, gradients=slopes, intermediate=traces)
 
-    def without_traces(self) -> Observations:
+    def without_intermediate(self) -> Dataset:
         """Only what trials ended with: for what goes back from a row to its trial, or cannot tell fidelities apart."""
-        return self.only(np.arange(self.finished)) if self.traces else self
+        return self.select(np.arange(self.finished)) if self.intermediate else self
 
-    def with_traces(self, waypoints: Sequence[Waypoint], space: Space) -> Observations:
+    def with_intermediate(self, waypoints: Sequence[IntermediateValue], space: Space) -> Dataset:
         """With values that were reported along the way, and their costs where they are known."""
         if not waypoints:
             return self
@@ -95,43 +95,43 @@ class Observations:
             U=np.vstack([self.U, U]),
             y=np.concatenate([self.y, self.sign * np.array([each.value for each in waypoints])]),
             at_target=np.concatenate([self.at_target, on_target(U, space)]),
-            slopes=np.vstack([self.slopes, np.full(U.shape, np.nan)]),
-            traces=self.traces + len(U),
-            priced=np.vstack([self.priced, *(each.u for each in paid)]),
-            gamma=np.concatenate([self.gamma, np.log([each.cost or 1.0 for each in paid])]),
+            gradients=np.vstack([self.gradients, np.full(U.shape, np.nan)]),
+            intermediate=self.intermediate + len(U),
+            cost_points=np.vstack([self.cost_points, *(each.u for each in paid)]),
+            log_cost=np.concatenate([self.log_cost, np.log([each.cost or 1.0 for each in paid])]),
             censored=np.concatenate([self.censored, np.zeros(len(paid), dtype=bool)]),
             measured=np.concatenate([self.measured, np.zeros(len(paid), dtype=bool)]),
         )
 
 
-def observe(history: History) -> Observations:
+def to_dataset(history: History) -> Dataset:
     """The history as arrays."""
-    space, columns = history.space, history.columns
+    space, columns = history.space, history.table
     cost, sign = columns.cost[: columns.count], -1.0 if history.maximize else 1.0
     done, failed, pending = (np.flatnonzero(columns.having(state)) for state in (State.DONE, State.FAILED, State.RUNNING))
     paid = np.flatnonzero(columns.having(State.DONE, State.FAILED) & (cost > 0.0))
-    sloped = [row for row in sorted(columns.sloped) if columns.state[row] == CODES[State.DONE]]
+    sloped = [row for row in sorted(columns.gradients) if columns.state[row] == CODES[State.DONE]]
     slopes = np.broadcast_to(np.nan, (len(done), len(space)))  # takes no memory
     if sloped:
         slopes = slopes.copy()
-        slopes[np.searchsorted(done, sloped)] = sign * np.array([columns.sloped[row] for row in sloped])
-    given_up = [columns.given_up[row] for row in sorted(columns.given_up)]
+        slopes[np.searchsorted(done, sloped)] = sign * np.array([columns.gradients[row] for row in sloped])
+    pruned = [columns.pruned[row] for row in sorted(columns.pruned)]
     U = columns.U.take(done, axis=0)  # a quarter of the time of U[done]
-    seen = Observations(
+    seen = Dataset(
         U=U,
         y=sign * columns.value[done],
         at_target=on_target(U, space),
         failed=columns.U[failed],
         pending=columns.U[pending],
         sign=sign,
-        priced=columns.U.take(paid, axis=0),
-        gamma=np.log(cost[paid]),
+        cost_points=columns.U.take(paid, axis=0),
+        log_cost=np.log(cost[paid]),
         censored=columns.censored[paid],
         measured=columns.measured[paid],
-        slopes=slopes,
-        given_up=np.array(given_up).reshape(len(given_up), len(space)),
+        gradients=slopes,
+        pruned=np.array(pruned).reshape(len(pruned), len(space)),
     )
-    return seen.with_traces(history.waypoints, space)
+    return seen.with_intermediate(history.intermediate, space)
 
 
 def on_target(U: Array, space: Space) -> NDArray[np.bool_]:

@@ -22,17 +22,17 @@ from ..numerics import Array
 from ..space.space import Space
 from .trial import State, Trial
 
-MOST = 4
-ALTOGETHER = 400
-SAME = 1e-9
+MAX_VALUES_PER_TRIAL = 4
+MAX_VALUES_PER_STUDY = 400
+SAME_FIDELITY = 1e-9
 ABSENT = object()  # in place of a parameter that is not active
-HOPELESS, BUDGET = "hopeless", "budget"  # why a trial was told to stop early
+PRUNED, BUDGET = "hopeless", "budget"  # why a trial was told to stop early
 
 Report = Mapping[str, Any]  # "value"; "fidelity", by name, as far as it was named; "cost" up to there, or None
 
 
 @dataclass(frozen=True)
-class Waypoint:
+class IntermediateValue:
     """A report as an observation: a point of the unit cube, the value there in the user's units, and what it took, if known."""
 
     u: Array
@@ -40,7 +40,7 @@ class Waypoint:
     cost: float | None
 
 
-def along(trial: Trial, space: Space, most: int = MOST) -> list[Waypoint]:
+def intermediate_values(trial: Trial, space: Space, most: int = MAX_VALUES_PER_TRIAL) -> list[IntermediateValue]:
     """The reports of a trial that count as observations, ``most`` of them at most.
 
     Where the trial itself has ended, its result counts and not its report. A report that names no fidelity says nothing of where
@@ -57,13 +57,13 @@ def along(trial: Trial, space: Space, most: int = MOST) -> list[Waypoint]:
         places[:, column] = space[name].to_unit(np.array(amounts, dtype=float))
     way = places[:, columns].sum(axis=1)  # grows along the run
     finish = float(end[columns].sum()) if trial.state is State.DONE else None
-    last = {float(step): row for row, step in enumerate(way) if finish is None or step < finish - SAME}
+    last = {float(step): row for row, step in enumerate(way) if finish is None or step < finish - SAME_FIDELITY}
     rows = np.array(sorted(last.values()), dtype=int)
-    chosen = rows[spread(way[rows], most, finish)]
-    return [Waypoint(places[row], float(located[row]["value"]), located[row]["cost"]) for row in chosen]
+    chosen = rows[spread_evenly(way[rows], most, finish)]
+    return [IntermediateValue(places[row], float(located[row]["value"]), located[row]["cost"]) for row in chosen]
 
 
-def spread(way: Array, most: int, finish: float | None) -> list[int]:
+def spread_evenly(way: Array, most: int, finish: float | None) -> list[int]:
     """Which of rising numbers to take, ``most`` at most, as evenly as they allow: from half-way to the last, or such that the one
     after the last would be ``finish``.
     """
@@ -74,15 +74,15 @@ def spread(way: Array, most: int, finish: float | None) -> list[int]:
     return sorted({int(np.argmin(np.abs(way - mark))) for mark in marks})
 
 
-def traced(told: Sequence[Trial], trials: Sequence[Trial], space: Space) -> list[Waypoint]:
+def all_intermediate_values(told: Sequence[Trial], trials: Sequence[Trial], space: Space) -> list[IntermediateValue]:
     """The reports that count as observations, of all trials that have ended, however they ended, and have ``told`` any.
 
     Those of a trial that was interrupted count until its configuration is asked again and reports again, so that a study that was
     interrupted goes on as if it had not been.
     """
     told = [trial for trial in told if trial.state is not State.ABANDONED or not asked_again(trial, trials, space)]
-    most = min(MOST, ALTOGETHER // len(told)) if told else 0
-    return [waypoint for trial in told for waypoint in along(trial, space, most)]
+    most = min(MAX_VALUES_PER_TRIAL, MAX_VALUES_PER_STUDY // len(told)) if told else 0
+    return [waypoint for trial in told for waypoint in intermediate_values(trial, space, most)]
 
 
 def asked_again(trial: Trial, trials: Sequence[Trial], space: Space) -> bool:
@@ -97,18 +97,18 @@ def asked_again(trial: Trial, trials: Sequence[Trial], space: Space) -> bool:
     return any(bare(other.config) == sought for other in trials if other.number > trial.number)
 
 
-def reached(trial: Trial, reports: Sequence[Report]) -> dict[str, float] | None:
+def reached_fidelity(trial: Trial, reports: Sequence[Report]) -> dict[str, float] | None:
     """The fidelities at the last report, if that is short of what was asked; None where it is not, or nobody knows."""
     at = {name: amount for each in reports for name, amount in each["fidelity"].items()}  # the last that was named
     return {**trial.fidelity, **at} if any(amount < trial.config[name] for name, amount in at.items()) else None
 
 
-def cut_short(trial: Trial, fidelity: Mapping[str, float], stopped: Mapping[str, str]) -> Trial:
+def truncated(trial: Trial, fidelity: Mapping[str, float], stopped: Mapping[str, str]) -> Trial:
     """The trial as one of the fidelity that it has reached; its suggestion keeps what was asked, and why it was stopped."""
     noted = {**trial.suggestion, "asked": dict(trial.fidelity), "stopped": dict(stopped)}
     return replace(trial, config={**trial.config, **fidelity}, fidelity=dict(fidelity), suggestion=noted)
 
 
-def gave_up(trial: Trial) -> bool:
+def was_pruned(trial: Trial) -> bool:
     """Whether the trial was stopped because it promised nothing, and not for lack of money."""
-    return bool((trial.suggestion.get("stopped") or {}).get("kind") == HOPELESS)
+    return bool((trial.suggestion.get("stopped") or {}).get("kind") == PRUNED)

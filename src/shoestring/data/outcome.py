@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import OutcomeError
 from ..space.parameters import Numeric, plain
 from ..space.space import Config, Space
-from .intermediate import cut_short, reached
+from .intermediate import reached_fidelity, truncated
 from .trial import State, Trial
 
 
@@ -36,7 +36,7 @@ class Outcome:
     gradient: Mapping[str, float] | None = None
 
 
-def conclude(
+def finish_trial(
     trial: Trial,
     told: Outcome,
     error: str | None,
@@ -68,8 +68,8 @@ def conclude(
         raise OutcomeError(f"trial {trial.number}: give a value, folds= or error=")
     value = mean(results["folds"]) if told.value is None else read_value(told.value)
     if math.isfinite(value):
-        if stopped is not None and (fidelity := reached(trial, reports)) is not None:
-            trial, value = cut_short(trial, fidelity, stopped), float(reports[-1]["value"])
+        if stopped is not None and (fidelity := reached_fidelity(trial, reports)) is not None:
+            trial, value = truncated(trial, fidelity, stopped), float(reports[-1]["value"])
         return trial.finish(State.DONE, value=value, **results)
     return trial.finish(State.FAILED, error=f"the value was {value!r}", **results)
 
@@ -118,7 +118,7 @@ def read_folds(folds: Sequence[float]) -> tuple[float, ...]:
 def read_gradient(gradient: Mapping[str, float], config: Config, space: Space | None = None) -> dict[str, float]:
     if not isinstance(gradient, Mapping):
         raise OutcomeError(f"gradient= must be a dict from parameter names to slopes, not {gradient!r}")
-    slopes: dict[str, float] = {}
+    gradients: dict[str, float] = {}
     for name, slope in gradient.items():
         if name not in config:
             raise OutcomeError(f"gradient= names {name!r}, which is not in this trial's config ({', '.join(config)})")
@@ -127,9 +127,9 @@ def read_gradient(gradient: Mapping[str, float], config: Config, space: Space | 
         if space is not None and not isinstance(space[name], Numeric):
             raise OutcomeError(f"gradient= names {name!r}, which is a choice: there is no slope between its options")
         try:
-            slopes[name] = read_value(slope)
+            gradients[name] = read_value(slope)
         except OutcomeError:
             raise OutcomeError(f"gradient= must have one number for {name!r}, not {slope!r}") from None
-        if not math.isfinite(slopes[name]):
-            raise OutcomeError(f"gradient= has {slopes[name]!r} for {name!r}; leave it out where it is not known")
-    return slopes
+        if not math.isfinite(gradients[name]):
+            raise OutcomeError(f"gradient= has {gradients[name]!r} for {name!r}; leave it out where it is not known")
+    return gradients

@@ -12,28 +12,28 @@ from typing import TypeVar, overload
 
 T = TypeVar("T")
 
-SIZE = 512  # items on a page: as many are copied for each that is written
+PAGE_SIZE = 512  # items on a page: as many are copied for each that is written
 
 
-class Pages(Sequence[T]):
+class PersistentList(Sequence[T]):
     """Items that can be appended and replaced, never removed. ``Pages(other)`` is a copy."""
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._pages: list[tuple[T, ...]] = []
-        if isinstance(items, Pages):
+        if isinstance(items, PersistentList):
             self._pages += items._pages
         else:
             self.extend(items)
 
     def __len__(self) -> int:
-        return (len(self._pages) - 1) * SIZE + len(self._pages[-1]) if self._pages else 0
+        return (len(self._pages) - 1) * PAGE_SIZE + len(self._pages[-1]) if self._pages else 0
 
     def append(self, item: T) -> None:
         self.extend([item])
 
     def extend(self, items: Iterable[T]) -> None:
         found = (*(self._pages[-1] if self._pages else ()), *items)
-        self._pages[-1:] = [found[first : first + SIZE] for first in range(0, len(found), SIZE)]
+        self._pages[-1:] = [found[first : first + PAGE_SIZE] for first in range(0, len(found), PAGE_SIZE)]
 
     def __setitem__(self, index: int, item: T) -> None:
         page, place = self._place(index)
@@ -54,14 +54,14 @@ class Pages(Sequence[T]):
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"there is no item {index}; there are {count}")
-        return divmod(index % count, SIZE)
+        return divmod(index % count, PAGE_SIZE)
 
     def __iter__(self) -> Iterator[T]:
         return chain.from_iterable(tuple(self._pages))
 
     def __eq__(self, other: object) -> bool:
         """Equal to a tuple of the same items too."""
-        if not isinstance(other, Pages | tuple):
+        if not isinstance(other, PersistentList | tuple):
             return NotImplemented
         return len(self) == len(other) and all(one == another for one, another in zip(self, other, strict=True))
 

@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from ..numerics import Array
 from ..space.parameters import Choice, Numeric
 from ..space.space import Space
-from .intermediate import gave_up
+from .intermediate import was_pruned
 from .trial import State, Trial
-from .visited import marks_of, on_grid
+from .visited import hash_rows, to_grid
 
 CODES = {state: code for code, state in enumerate(State)}
-ROOM = 64  # rows at first; doubled when they are full
-PART = 1000  # trials that are written at once: all that belongs to them stays in the processor's cache
+INITIAL_CAPACITY = 64  # rows at first; doubled when they are full
+ROWS_PER_WRITE = 1000  # trials that are written at once: all that belongs to them stays in the processor's cache
 
-ARRAYS = ("U", "state", "value", "cost", "at_target", "censored", "measured", "remembers", "told", "mark")
+ARRAYS = ("U", "state", "value", "cost", "at_target", "censored", "measured", "has_model", "has_reports", "hash")
 
 
-class Columns:
+class TrialTable:
     """Notation, for row i:
 
     U, state      its point; a code of CODES
@@ -43,15 +43,15 @@ class Columns:
     """
 
     def __init__(self, space: Space) -> None:
-        self.space, self.count, self.stamp = space, 0, 0
+        self.space, self.count, self.version = space, 0, 0
         self._goal = tuple(space.target.items())
-        self.U = np.empty((ROOM, len(space)))
-        self.state = np.empty(ROOM, dtype=np.int8)
-        self.value, self.cost = np.empty(ROOM), np.empty(ROOM)
-        self.at_target, self.censored, self.measured, self.remembers, self.told = (np.empty(ROOM, dtype=bool) for _ in range(5))
-        self.mark = np.empty(ROOM, dtype=np.int64)
-        self.sloped: dict[int, Array] = {}
-        self.given_up: dict[int, Array] = {}
+        self.U = np.empty((INITIAL_CAPACITY, len(space)))
+        self.state = np.empty(INITIAL_CAPACITY, dtype=np.int8)
+        self.value, self.cost = np.empty(INITIAL_CAPACITY), np.empty(INITIAL_CAPACITY)
+        self.at_target, self.censored, self.measured, self.has_model, self.has_reports = (np.empty(INITIAL_CAPACITY, dtype=bool) for _ in range(5))
+        self.hash = np.empty(INITIAL_CAPACITY, dtype=np.int64)
+        self.gradients: dict[int, Array] = {}
+        self.pruned: dict[int, Array] = {}
         self._marks: set[int] | None = None
 
     def put(self, row: int, trial: Trial) -> None:
@@ -60,20 +60,20 @@ class Columns:
 
     def put_all(self, first: int, trials: Sequence[Trial]) -> None:
         """Write a row a trial, from row ``first`` on, up to one that does not fit."""
-        for start in range(0, len(trials), PART):
-            self._put(first + start, trials[start : start + PART])
+        for start in range(0, len(trials), ROWS_PER_WRITE):
+            self._put(first + start, trials[start : start + ROWS_PER_WRITE])
 
     def _put(self, first: int, trials: Sequence[Trial]) -> None:
         """All of them, or none if one does not fit."""
-        U, rows = encoded([trial.config for trial in trials], self.space), slice(first, first + len(trials))
-        sloped, given_up = dict[int, Array](), dict[int, Array]()
+        U, rows = encode_configs([trial.config for trial in trials], self.space), slice(first, first + len(trials))
+        sloped, pruned = dict[int, Array](), dict[int, Array]()
         for row, trial in enumerate(trials, first):
             if trial.gradient:
-                sloped[row] = unit_slopes(trial, self.space)
-            if "asked" in trial.suggestion and trial.state is State.DONE and gave_up(trial):
-                given_up[row] = self.space.encode({**trial.config, **trial.suggestion["asked"]})
+                sloped[row] = unit_gradient(trial, self.space)
+            if "asked" in trial.suggestion and trial.state is State.DONE and was_pruned(trial):
+                pruned[row] = self.space.encode({**trial.config, **trial.suggestion["asked"]})
         self._make_room(rows.stop)
-        self.U[rows], self.mark[rows] = U, marks_of(on_grid(U))
+        self.U[rows], self.hash[rows] = U, hash_rows(to_grid(U))
         self.state[rows] = [CODES[trial.state] for trial in trials]
         self.value[rows] = [np.nan if trial.value is None else trial.value for trial in trials]
         self.cost[rows] = [trial.cost or 0.0 for trial in trials]
@@ -82,15 +82,15 @@ class Columns:
             self.at_target[rows] &= [trial.config[name] == goal for trial in trials]
         self.censored[rows] = [trial.censored for trial in trials]
         self.measured[rows] = [trial.cost == trial.seconds for trial in trials]
-        self.remembers[rows] = ["model" in trial.suggestion for trial in trials]
-        self.told[rows] = [bool(trial.reports) and trial.finished for trial in trials]
-        for kept, new in ((self.sloped, sloped), (self.given_up, given_up)):
+        self.has_model[rows] = ["model" in trial.suggestion for trial in trials]
+        self.has_reports[rows] = [bool(trial.reports) and trial.finished for trial in trials]
+        for kept, new in ((self.gradients, sloped), (self.pruned, pruned)):
             for row in kept.keys() & range(rows.start, rows.stop):
                 del kept[row]
             kept |= new
         if self._marks is not None:
-            self._marks.update(self.mark[rows].tolist())
-        self.count, self.stamp = max(self.count, rows.stop), self.stamp + 1
+            self._marks.update(self.hash[rows].tolist())
+        self.count, self.version = max(self.count, rows.stop), self.version + 1
 
     def _make_room(self, needed: int) -> None:
         room = len(self.state)
@@ -104,19 +104,19 @@ class Columns:
                 setattr(self, name, new)
 
     @classmethod
-    def of(cls, trials: Iterable[Trial], space: Space) -> Columns:
+    def of(cls, trials: Iterable[Trial], space: Space) -> TrialTable:
         found = cls(space)
         found.put_all(0, tuple(trials))
         return found
 
-    def first(self, count: int) -> Columns:
+    def first(self, count: int) -> TrialTable:
         """A copy of the first rows."""
-        found = Columns(self.space)
+        found = TrialTable(self.space)
         found.count = min(count, self.count)
         for name in ARRAYS:
-            setattr(found, name, getattr(self, name)[: max(found.count, ROOM)].copy())
-        found.sloped = {row: slopes for row, slopes in self.sloped.items() if row < found.count}
-        found.given_up = {row: point for row, point in self.given_up.items() if row < found.count}
+            setattr(found, name, getattr(self, name)[: max(found.count, INITIAL_CAPACITY)].copy())
+        found.gradients = {row: slopes for row, slopes in self.gradients.items() if row < found.count}
+        found.pruned = {row: point for row, point in self.pruned.items() if row < found.count}
         return found
 
     def having(self, *states: State) -> NDArray[np.bool_]:
@@ -127,14 +127,14 @@ class Columns:
         return found
 
     @property
-    def marks(self) -> set[int]:
+    def hashes(self) -> set[int]:
         """All marks, and some that are no more: a row that was written anew may have moved."""
         if self._marks is None:
-            self._marks = set(self.mark[: self.count].tolist())
+            self._marks = set(self.hash[: self.count].tolist())
         return self._marks
 
 
-def encoded(configs: Sequence[Mapping[str, Any]], space: Space) -> Array:
+def encode_configs(configs: Sequence[Mapping[str, Any]], space: Space) -> Array:
     """``space.encode`` of many configs at once: the same numbers."""
     if len(configs) == 1:
         return space.encode(configs[0])[None, :]
@@ -160,7 +160,7 @@ def levels_of(values: Sequence[Any], parameter: Choice, name: str) -> list[int]:
     return [levels[look] for look in looks]
 
 
-def unit_slopes(trial: Trial, space: Space) -> Array:
+def unit_gradient(trial: Trial, space: Space) -> Array:
     """A trial's gradient by the coordinates of the unit cube, in the user's sign; NaN where it has none."""
     slopes = np.full(len(space), np.nan)
     for column, (name, parameter) in enumerate(space.items()):

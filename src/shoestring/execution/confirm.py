@@ -15,7 +15,7 @@ import numpy as np
 from ..budget import Budget
 from ..data.trial import State
 from ..errors import NothingFits, SpaceExhausted
-from ..search.budget_filter import ENOUGH
+from ..search.budget_filter import MIN_COSTS_FOR_PREDICTION
 from ..search.recommend import CONFIRMS
 from ..space.space import Config
 from ..termination.base import Verdict
@@ -42,12 +42,12 @@ def usable(study: Study, budget: Budget) -> Budget:
 
 def price_of_an_answer(study: Study) -> float:
     """What an evaluation of one of the best configs at the target is expected to cost; 0 while nothing is known of costs."""
-    situation = study.situation
-    seen = situation.seen
-    if not seen.finished or situation.cost is None or not (situation.cost_is_known or len(seen.gamma) >= ENOUGH):
+    context = study.context
+    seen = context.data
+    if not seen.finished or context.cost is None or not (context.cost_is_known or len(seen.log_cost) >= MIN_COSTS_FOR_PREDICTION):
         return 0.0
     best = study.space.at_target(seen.U[np.argsort(seen.y[: seen.finished], kind="stable")[:FEW]])
-    return MARGIN * float(np.exp(situation.cost.log_cost(best)[0]).max())  # the median: with few costs the mean is far above it
+    return MARGIN * float(np.exp(context.cost.log_cost(best)[0]).max())  # the median: with few costs the mean is far above it
 
 
 def confirmed(study: Study, budget: Budget, verdict: Verdict, one: Callable[[], None]) -> Verdict:
@@ -55,7 +55,7 @@ def confirmed(study: Study, budget: Budget, verdict: Verdict, one: Callable[[], 
     for _ in range(TIMES):
         if (config := unconfirmed(study, budget)) is None:
             break
-        study.ledger.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
+        study.state.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
         try:
             one()
         except (NothingFits, SpaceExhausted):  # others that work on the study were quicker
@@ -78,7 +78,7 @@ def unconfirmed(study: Study, budget: Budget) -> Config | None:
     if budget.trials is not None and study.log.counted >= budget.trials:
         return None
     if budget.cost is not None or budget.seconds is not None:
-        cost = study.situation.cost
+        cost = study.context.cost
         price = 0.0 if cost is None else float(np.exp(cost.log_cost(study.space.encode(found.config)[None, :])[0][0]))
         if budget.cost is not None and study.log.spent + price > budget.cost:
             return None

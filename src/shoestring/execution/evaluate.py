@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..budget import Allowance
-from ..data.intermediate import BUDGET, HOPELESS
-from ..data.outcome import Outcome, conclude, read_cost, read_value
+from ..data.intermediate import BUDGET, PRUNED
+from ..data.outcome import Outcome, finish_trial, read_cost, read_value
 from ..data.trial import Trial
 from ..errors import OutcomeError
 from ..space.space import Config, Space
@@ -94,7 +94,7 @@ class LiveTrial:
             if self.left().exceeded(self._spent, self.now() - self.began):
                 self.stopped = {"kind": BUDGET, "reason": "going on would exceed the budget"}
             elif self._doubled() and (reason := self.hopeless(self.reports)) is not None:
-                self.stopped = {"kind": HOPELESS, "reason": reason}
+                self.stopped = {"kind": PRUNED, "reason": reason}
             self.thought += time.perf_counter() - asked
         return self.stopped is not None
 
@@ -187,7 +187,7 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
 
 def require_finite(outcome: Outcome, trial: Trial, space: Space) -> None:
     """For debugging: what would be recorded as a failure is raised."""
-    finished = conclude(trial, outcome, None, 0.0, space=space)
+    finished = finish_trial(trial, outcome, None, 0.0, space=space)
     if finished.error is not None:
         raise OutcomeError(f"trial {trial.number}: {finished.error}")
 

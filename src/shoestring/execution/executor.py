@@ -20,14 +20,14 @@ from .evaluate import Evaluation, LiveTrial
 
 
 @dataclass(frozen=True)
-class Finished:
+class CompletedTrial:
     """A trial that is no longer in hand, and what came of it."""
 
     trial: Trial
     seen: Evaluation
 
 
-class Crew(Protocol):
+class TrialExecutor(Protocol):
     """A context manager; on leaving, workers that it has started are ended."""
 
     @property
@@ -46,7 +46,7 @@ class Crew(Protocol):
         """
         ...
 
-    def wait(self, seconds: float | None = None) -> list[Finished]:
+    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         """What has come back, as soon as there is something, or after so many seconds if there is nothing.
 
         Raises what an objective has raised if that was wanted, and ExecutionError if those in hand are lost with their workers;
@@ -65,17 +65,17 @@ class Crew(Protocol):
 Given = ParamSpec("Given")
 
 
-class Basket:
+class ResultBuffer:
     """Results, and the first error. True if there is anything."""
 
     def __init__(self) -> None:
-        self._results: list[Finished] = []
+        self._results: list[CompletedTrial] = []
         self._error: BaseException | None = None
 
     def __bool__(self) -> bool:
         return bool(self._results) or self._error is not None
 
-    def collect(self, look: Callable[Given, Iterable[Finished]], *args: Given.args, **kwargs: Given.kwargs) -> None:
+    def collect(self, look: Callable[Given, Iterable[CompletedTrial]], *args: Given.args, **kwargs: Given.kwargs) -> None:
         """What a look finds or raises, an interruption included, which is no more than put off until ``hand_out``."""
         try:
             for finished in look(*args, **kwargs):
@@ -84,7 +84,7 @@ class Basket:
             if self._error is None:
                 self._error = error
 
-    def hand_out(self, seconds: float | None) -> list[Finished]:
+    def hand_out(self, seconds: float | None) -> list[CompletedTrial]:
         """The results, or else the error is raised: at once, or after 0 seconds only if there are no results."""
         if self._error is not None and (seconds != 0.0 or not self._results):
             error, self._error = self._error, None

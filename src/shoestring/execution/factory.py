@@ -12,11 +12,11 @@ from ..errors import BudgetError, MethodError
 from ..space.parameters import plain
 from ..space.space import Space
 from .evaluate import Objective
-from .executor import Crew
-from .serial import Alone
+from .executor import TrialExecutor
+from .serial import SerialExecutor
 
 
-def hire(
+def make_executor(
     objective: Objective,
     space: Space,
     *,
@@ -25,7 +25,7 @@ def hire(
     timeout: float | str | None = None,
     threads: bool = False,
     raise_errors: bool = False,
-) -> Crew:
+) -> TrialExecutor:
     """Those who will evaluate: this process for one worker without a timeout, or else the executor, threads, or processes."""
     count = None if workers is None else whole(workers, "workers", 1)
     limit = None if timeout is None else length_of_time(timeout, "timeout")
@@ -36,31 +36,31 @@ def hire(
     if threads:
         if limit is not None:
             raise MethodError("timeout= needs processes: a thread cannot be ended from outside; leave out threads=True")
-        from .threads import Threads
+        from .threads import ThreadExecutor
 
-        return Threads(objective, count or 1, raise_errors)
+        return ThreadExecutor(objective, count or 1, raise_errors)
     if (count or 1) == 1 and limit is None:
-        return Alone(objective, raise_errors)
+        return SerialExecutor(objective, raise_errors)
     if os.name != "posix":
         raise MethodError("worker processes need Linux or macOS; use threads=True or executor=ProcessPoolExecutor()")
-    from .process_pool import Processes
+    from .process_pool import ProcessPool
     from .serialization import packed
 
-    return Processes(packed(objective), space, count or 1, limit, raise_errors)
+    return ProcessPool(packed(objective), space, count or 1, limit, raise_errors)
 
 
 def with_executor(
     executor: Any, objective: Objective, space: Space, count: int | None, limit: float | None, raise_errors: bool
-) -> Crew:
+) -> TrialExecutor:
     from .dask_executor import adopted
-    from .futures import Futures
+    from .futures import FuturesExecutor
 
     if not callable(getattr(executor, "submit", None)):
         raise MethodError(f"executor={executor!r} has no submit(); give something like concurrent.futures.ProcessPoolExecutor()")
     executor = adopted(executor)
     if limit is not None and isinstance(executor, ThreadPoolExecutor):
         raise MethodError("timeout= needs processes: a thread cannot be ended from outside; leave out executor=")
-    return Futures(executor, objective, space, count or capacity(executor), limit, raise_errors)
+    return FuturesExecutor(executor, objective, space, count or capacity(executor), limit, raise_errors)
 
 
 def capacity(executor: Any) -> int:

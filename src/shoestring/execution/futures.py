@@ -22,14 +22,14 @@ from ..data.trial import Trial
 from ..errors import ExecutionError
 from ..space.space import Space
 from .evaluate import LiveTrial, Objective, evaluate, takes_trial
-from .executor import Basket, Finished
+from .executor import CompletedTrial, ResultBuffer
 from .serialization import evaluation_of, lost, packed, slim
 from .task import Task, perform, reply_of
 
 IN_A_ROW = 3  # errors of the executor itself, with nothing that worked between them, that are no accident
 
 
-class Futures:
+class FuturesExecutor:
     """Trials on somebody else's workers. The executor is the user's and stays open."""
 
     def __init__(
@@ -48,7 +48,7 @@ class Futures:
         self._live = takes_trial(objective) is not None
         self._running: dict[int, tuple[Trial, Any, float]] = {}
         self._done: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._basket = Basket()
+        self._basket = ResultBuffer()
         self._troubles = 0
 
     def now(self) -> float:
@@ -72,7 +72,7 @@ class Futures:
         token = f"shoestring-trial-{trial.number}-{uuid.uuid4().hex}"
         return self.executor.submit(getattr(self.executor, "task", perform), pickle.dumps(given), token)
 
-    def wait(self, seconds: float | None = None) -> list[Finished]:
+    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         while self._running:
             try:
                 number = self._done.get(block=not self._basket and seconds != 0.0, timeout=seconds)
@@ -81,7 +81,7 @@ class Futures:
             self._basket.collect(self._finish, number)
         return self._basket.hand_out(seconds)
 
-    def _finish(self, number: int) -> Iterator[Finished]:
+    def _finish(self, number: int) -> Iterator[CompletedTrial]:
         trial, future, submitted = self._running[number]
         seconds = self.now() - submitted
         try:
@@ -99,7 +99,7 @@ class Futures:
         else:
             seen = result if self.here else evaluation_of(reply_of(result), seconds)
             self._troubles = 0
-        yield Finished(trial, seen)
+        yield CompletedTrial(trial, seen)
         del self._running[number]
         with contextlib.suppress(Exception):
             if hasattr(self.executor, "settle"):

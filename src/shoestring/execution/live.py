@@ -50,18 +50,18 @@ def live(study: Study, trial: Trial, budget: Budget, clock: Clock) -> LiveTrial:
 
     def folder() -> Path:
         # by the record, since the objective may have changed its own copy of the config
-        return study.checkpoints.folder(study.ledger.trials[trial.number].config)
+        return study.checkpoints.folder(study.state.trials[trial.number].config)
 
     def hopeless(reports: Sequence[Mapping[str, Any]]) -> str | None:
         try:
             with patience(SHORT):
-                found = study.prospect(trial.number, reports)
+                found = study.pruning_forecast(trial.number, reports)
         except Away:
             return None  # nobody can tell at the moment
         return found.reason if found is not None and found.hopeless else None
 
     def told(report: Mapping[str, Any]) -> None:
-        study.ledger.report(trial.number, found.reports)
+        study.state.report(trial.number, found.reports)
 
     found = LiveTrial(trial.number, trial.config, dict(trial.fidelity), study.space, left, folder, hopeless, told, clock.now)
     return found

@@ -33,7 +33,7 @@ from ..data.trial import Trial
 from ..errors import ExecutionError
 from ..space.space import Space
 from .evaluate import Evaluation, LiveTrial
-from .executor import Basket, Finished
+from .executor import CompletedTrial, ResultBuffer
 from .orphan_guard import Guard
 from .serialization import evaluation_of, lost, slim
 from .signals import shielded
@@ -167,7 +167,7 @@ KILLED = 50  # the same of workers that somebody kills
 LOADING = 600.0  # seconds in which a worker has to start and load the objective
 
 
-class Processes:
+class ProcessPool:
     """``objective`` as ``travel.packed`` packs it; ``timeout`` in seconds, from the moment at which the objective is called."""
 
     def __init__(
@@ -178,7 +178,7 @@ class Processes:
         self._cap = max(1, cores() // workers)
         self._staff: list[Process] = []  # all that were started and are not buried; those with a job are at work
         self._stillborn = 0
-        self._basket = Basket()
+        self._basket = ResultBuffer()
         self._selector = selectors.DefaultSelector()
         self._guard = Guard()  # ends the workers if this process is killed
 
@@ -190,7 +190,7 @@ class Processes:
     def start(self, trial: Trial, live: LiveTrial) -> None:
         self._assign(Job(trial, live))
 
-    def wait(self, seconds: float | None = None) -> list[Finished]:
+    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         deadline = None if seconds is None else self.now() + seconds
         while any(process.job for process in self._staff):
             self._selector.select(0.0 if self._basket else self._pause(deadline))
@@ -222,7 +222,7 @@ class Processes:
             process.job = job
         process.begin()
 
-    def _hear(self, process: Process) -> list[Finished]:
+    def _hear(self, process: Process) -> list[CompletedTrial]:
         """What a worker has to say: questions are answered, reports kept; a result, if there is one."""
         for number, *message in process.channel.arrived():
             job = process.job
@@ -237,10 +237,10 @@ class Processes:
                 process.reply(answer(job.live, message))
             else:
                 process.job = None
-                return [Finished(job.trial, evaluation_of(tuple(message), self._seconds(job)))]
+                return [CompletedTrial(job.trial, evaluation_of(tuple(message), self._seconds(job)))]
         return self._lose(process) if process.channel.closed else []
 
-    def _check(self, process: Process) -> list[Finished]:
+    def _check(self, process: Process) -> list[CompletedTrial]:
         """Whether a worker is gone, or too late."""
         job, gone = process.job, process.ended()
         late = self.timeout is not None and job is not None and job.begun is not None and self._seconds(job) >= self.timeout
@@ -253,18 +253,18 @@ class Processes:
         if late and job is not None and self.timeout is not None:
             self._bury(process)
             why, reports = f"timed out after {duration(self.timeout)}", tuple(job.live.reports)
-            return [Finished(job.trial, Evaluation(Outcome(None), self._seconds(job), why, reports, censored=True))]
+            return [CompletedTrial(job.trial, Evaluation(Outcome(None), self._seconds(job), why, reports, censored=True))]
         if job is not None and job.begun is None and self._seconds(job) > LOADING:
             raise ExecutionError(f"a worker has not begun with trial {job.trial.number} after {duration(LOADING)}")
         return []
 
-    def _lose(self, process: Process) -> list[Finished]:
+    def _lose(self, process: Process) -> list[CompletedTrial]:
         """A worker has died: with its trial, or before it began with it, and then the trial goes to another one."""
         reason, job = self._bury(process), process.job
         if job is None:
             return []
         if job.begun is not None:
-            return [Finished(job.trial, lost(reason, self._seconds(job), tuple(job.live.reports)))]
+            return [CompletedTrial(job.trial, lost(reason, self._seconds(job), tuple(job.live.reports)))]
         self._stillborn += 1
         if self._stillborn >= (KILLED if (process.popen.returncode or 0) < 0 else STILLBORN):
             raise ExecutionError(f"no worker could be started, in {self._stillborn} attempts: {reason}; see its standard error")

@@ -22,7 +22,7 @@ from .._format import duration, plural
 from ..data.trial import State, Trial
 from ..errors import Away
 from ..storage.patience import SHORT, patience
-from .executor import Finished
+from .executor import CompletedTrial
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -32,7 +32,7 @@ def attempts(trial: Trial) -> int:
     return int(trial.suggestion.get("retry", 0))
 
 
-def try_again(study: Study, trial: Trial, retries: int) -> bool:
+def retry_trial(study: Study, trial: Trial, retries: int) -> bool:
     """Have a failed trial's config asked next, unless it was tried again ``retries`` times already."""
     before = attempts(trial)
     if trial.state is not State.FAILED or before >= retries:
@@ -40,7 +40,7 @@ def try_again(study: Study, trial: Trial, retries: int) -> bool:
     why = str(trial.suggestion.get("why", "")).split("; again after")[0]
     noted = {**trial.suggestion, "retry": before + 1, "why": f"{why}; again after {plural(before + 1, 'failure')}"}
     # Its place in a plan stays its own: the failure has left it free. The next ask looks at the queue anyway.
-    study.storage.enqueue(study.ledger.study, trial.config, noted, first=True)
+    study.storage.enqueue(study.state.study, trial.config, noted, first=True)
     return True
 
 
@@ -53,7 +53,7 @@ SAY = 5.0  # seconds after which it is worth a word
 Result = TypeVar("Result")
 
 
-class Outage:
+class OutageGuard:
     """Of one run's storage.
 
     meanwhile  looks after what runs, for about so many seconds;   after  hears how long it was
@@ -98,7 +98,7 @@ class Outage:
         self.after(lasted)
 
 
-def unkept(study: Study, done: Finished) -> str:
+def tell_command(study: Study, done: CompletedTrial) -> str:
     """The command that tells a result which could not be kept."""
     told, error = done.seen.outcome, done.seen.error
     if error is None and told.folds is not None:

@@ -1,6 +1,6 @@
 """The loop: ask, have it evaluated, tell, until there is a reason to stop.
 
-Whoever evaluates (a ``Crew``) has some trials in hand; whenever they are fewer than it can take, the next one is asked, with what
+Whoever evaluates (a ``TrialExecutor``) has some trials in hand; whenever they are fewer than it can take, the next one is asked, with what
 is known by then. With one worker that is: ask, evaluate, tell.
 """
 
@@ -25,9 +25,9 @@ from ..termination.base import StopRule, Verdict, check_budget
 from ..units import mind_the_unit, settle_unit
 from .confirm import confirmed, usable
 from .evaluate import LiveTrial
-from .executor import Crew, Finished
+from .executor import CompletedTrial, TrialExecutor
 from .live import Clock, live
-from .retry import Outage, try_again, unkept
+from .retry import OutageGuard, retry_trial, tell_command
 from .signals import Terminated, interruptible, shielded
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ Callback = Callable[["Study", Trial], object]
 def run(
     study: Study,
     budget: Budget,
-    crew: Crew,
+    crew: TrialExecutor,
     callbacks: Callback | Iterable[Callback] = (),
     progress: bool | None = None,
     confirm: bool = False,
@@ -62,10 +62,10 @@ def run(
     study.halted, study.budget = None, budget
     study.limits = Limits(budget.trials, budget.cost)
     save(study)
-    for trial in reversed(study.ledger.orphans()):  # left open by a process that is gone
-        study.give_back(trial.number, died=study.ledger.heart is not None)
-    others, clock = study.ledger.here, Clock(study, crew.now)
-    running, arrived = dict[int, LiveTrial](), deque[Finished]()
+    for trial in reversed(study.state.orphans()):  # left open by a process that is gone
+        study.give_back(trial.number, died=study.state.heart is not None)
+    others, clock = study.state.here, Clock(study, crew.now)
+    running, arrived = dict[int, LiveTrial](), deque[CompletedTrial]()
 
     def begin() -> None:
         """Ask, and hand over."""
@@ -81,7 +81,7 @@ def run(
             done = arrived[0]
             trial = study.record(done.trial, done.seen)
             if done.seen.passing:
-                try_again(study, trial, retries)
+                retry_trial(study, trial, retries)
             running.pop(trial.number, None)
             arrived.popleft()
         return trial
@@ -132,19 +132,19 @@ def run(
             with patience(SHORT):
                 while arrived:
                     note()
-                for number in sorted(study.ledger.here - others, reverse=True):  # the last first: each goes to the queue's head
+                for number in sorted(study.state.here - others, reverse=True):  # the last first: each goes to the queue's head
                     if study.give_back(number, running[number].reports if number in running else ()):
                         again.append(number)
-                study.ledger.course.save_seconds()
+                study.state.run_status.save_seconds()
         except StorageError as error:
-            for number in study.ledger.here - others:
-                study.ledger.let_go(number)
+            for number in study.state.here - others:
+                study.state.let_go(number)
             log.warning("%s; trials that ran are asked again when their leases have ended", error)
             for done in arrived:
-                log.error("the result of trial %d is not kept; to tell it later: %s", done.trial.number, unkept(study, done))
+                log.error("the result of trial %d is not kept; to tell it later: %s", done.trial.number, tell_command(study, done))
         return again
 
-    outage = Outage(hear, study.ledger.after_outage)
+    outage = OutageGuard(hear, study.state.after_outage)
 
     with interruptible(), crew:
         try:
@@ -157,7 +157,7 @@ def run(
                 if confirm and verdict.kind != "halted":
                     retries = 0  # what is recommended after a failure is evaluated in any case
                     verdict = confirmed(study, budget, verdict, one)
-                outage.bridge(study.ledger.course.save_seconds)
+                outage.bridge(study.state.run_status.save_seconds)
         except BaseException as stopped:
             with shielded(forget=True):
                 again = give_up()
@@ -179,10 +179,10 @@ def interrupted(by: KeyboardInterrupt, again: Sequence[int]) -> str:
 def reason_to_stop(study: Study, budget: Budget) -> Verdict:
     """The first of: a halt that was asked for, the budget, the study's rule."""
     study.refresh()
-    if (why := study.ledger.course.called_off) is not None:
+    if (why := study.state.run_status.called_off) is not None:
         return Verdict(True, why, kind="halted")
     spent = check_budget(budget, study.log, study.seconds, study.unit)
-    if spent or study.rule is None or study.ledger.queue:  # what was enqueued is evaluated first
+    if spent or study.rule is None or study.state.queue:  # what was enqueued is evaluated first
         return spent
     history = study.log if isinstance(study.rule, StopRule) else study.detached()  # a copy for strangers
     study.checked = study.rule.check(history, study.space)

@@ -19,7 +19,7 @@ from ..data.outcome import is_cost, read_cost
 from ..data.trial import Trial
 from ..report.result import Result
 from .evaluate import Evaluation, LiveTrial, Objective, evaluate
-from .executor import Finished
+from .executor import CompletedTrial
 from .factory import whole
 from .runner import Callback, run
 
@@ -58,7 +58,7 @@ class Simulation:
         return steps
 
 
-class Simulated:
+class SimulatedExecutor:
     """Workers that take as long as a trial costs: what it returns, or reports last, or else its measured seconds."""
 
     def __init__(self, objective: Objective, workers: int, overhead: float = 0.0, raise_errors: bool = False) -> None:
@@ -66,7 +66,7 @@ class Simulated:
         self.spans: dict[int, Span] = {}
         self._time = 0.0
         self._speaking: LiveTrial | None = None  # whose objective is being called
-        self._ends: list[tuple[float, int, Finished]] = []
+        self._ends: list[tuple[float, int, CompletedTrial]] = []
 
     def now(self) -> float:
         """The time; for an objective that is being called, as much later as it says that it has cost so far."""
@@ -81,11 +81,11 @@ class Simulated:
             self._speaking = None
         cost = cost_of(seen)
         self.spans[trial.number] = Span(self._time, self._time + cost)
-        heapq.heappush(self._ends, (self._time + cost, trial.number, Finished(trial, seen)))
+        heapq.heappush(self._ends, (self._time + cost, trial.number, CompletedTrial(trial, seen)))
 
-    def wait(self, seconds: float | None = None) -> list[Finished]:
+    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         """The one that is done first, and those that were done while somebody was thinking; with 0 seconds, the latter alone."""
-        found: list[Finished] = []
+        found: list[CompletedTrial] = []
         while self._ends and (self._ends[0][0] <= self._time or (not found and seconds != 0.0)):
             end, _, finished = heapq.heappop(self._ends)
             self._time = max(self._time, end)
@@ -126,6 +126,6 @@ def simulate(
     A budget in seconds is one of simulated seconds. The costs are the objective's, so it should give them: ``st.Outcome(value,
     cost=...)``. A second call goes on with the study at time 0.
     """
-    crew = Simulated(objective, whole(workers, "workers", 1), overhead, raise_errors)
+    crew = SimulatedExecutor(objective, whole(workers, "workers", 1), overhead, raise_errors)
     result = run(study, read_budget(budget), crew, callbacks, confirm=confirm, **options)
     return Simulation(result, crew.spans)

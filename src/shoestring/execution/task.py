@@ -21,7 +21,7 @@ from ..data.trial import Trial
 from ..errors import ExecutionError
 from ..space.space import Space
 from .evaluate import LiveTrial, Objective
-from .process_pool import Processes
+from .process_pool import ProcessPool
 from .serialization import Reply, attempt, raised
 
 LOOK = 0.5  # seconds between looks at whether a trial is still wanted
@@ -60,7 +60,7 @@ def beside_others(task: Task) -> Reply:
 
 def isolated(task: Task, wanted: Callable[[], bool]) -> Reply:
     """In a process of its own."""
-    with Processes(task.objective, task.space, 1, task.timeout, task.raise_errors) as crew:
+    with ProcessPool(task.objective, task.space, 1, task.timeout, task.raise_errors) as crew:
         try:
             crew.start(task.trial, live(task))
             while not (found := crew.wait(LOOK)):

@@ -15,17 +15,17 @@ from typing import Self
 from ..budget import Allowance
 from ..data.trial import Trial
 from .evaluate import LiveTrial, Objective, evaluate
-from .executor import Basket, Finished
+from .executor import CompletedTrial, ResultBuffer
 
 
-class Threads:
+class ThreadExecutor:
     """A thread for each trial."""
 
     def __init__(self, objective: Objective, workers: int, raise_errors: bool = False) -> None:
         self.objective, self.workers, self.raise_errors = objective, workers, raise_errors
         self._running: dict[int, LiveTrial] = {}
-        self._results: queue.SimpleQueue[Finished | BaseException] = queue.SimpleQueue()
-        self._basket = Basket()
+        self._results: queue.SimpleQueue[CompletedTrial | BaseException] = queue.SimpleQueue()
+        self._basket = ResultBuffer()
 
     def now(self) -> float:
         return time.perf_counter()
@@ -34,13 +34,13 @@ class Threads:
         self._running[trial.number] = live
         Thread(target=self._evaluate, args=(trial, live, self._results), name=f"trial {trial.number}", daemon=True).start()
 
-    def _evaluate(self, trial: Trial, live: LiveTrial, results: queue.SimpleQueue[Finished | BaseException]) -> None:
+    def _evaluate(self, trial: Trial, live: LiveTrial, results: queue.SimpleQueue[CompletedTrial | BaseException]) -> None:
         try:
-            results.put(Finished(trial, evaluate(self.objective, trial, live, raise_errors=self.raise_errors)))
+            results.put(CompletedTrial(trial, evaluate(self.objective, trial, live, raise_errors=self.raise_errors)))
         except BaseException as error:  # KeyboardInterrupt and SystemExit too are for the thread that waits
             results.put(error)
 
-    def wait(self, seconds: float | None = None) -> list[Finished]:
+    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         while self._running:
             try:
                 result = self._results.get(block=not self._basket and seconds != 0.0, timeout=seconds)
@@ -49,7 +49,7 @@ class Threads:
             self._basket.collect(self._finish, result)
         return self._basket.hand_out(seconds)
 
-    def _finish(self, result: Finished | BaseException) -> Iterator[Finished]:
+    def _finish(self, result: CompletedTrial | BaseException) -> Iterator[CompletedTrial]:
         if isinstance(result, BaseException):
             raise result
         yield result

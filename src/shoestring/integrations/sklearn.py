@@ -251,7 +251,7 @@ class Rounds:
     def confirm(self, budget: Budget) -> None:
         """Fit what is recommended with the whole resource, so that the best candidate is not one of a share of it."""
         if (config := unconfirmed(self.study, budget)) is not None:
-            self.study.ledger.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
+            self.study.state.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
             trial = self.study.ask()
             self.fit([trial], self.row_share(trial))
 

@@ -139,7 +139,7 @@ class Logs:
         """Note which program somebody has run here himself."""
         (self.folder / COMMAND).write_text(json.dumps(list(command)), encoding="utf-8")
 
-    def remembers(self, command: Sequence[str]) -> bool:
+    def has_model(self, command: Sequence[str]) -> bool:
         """Whether it is this one. A database says what to run as well, but whoever can write to it should not decide that."""
         try:
             return bool(json.loads((self.folder / COMMAND).read_text(encoding="utf-8")) == list(command))

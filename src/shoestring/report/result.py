@@ -17,7 +17,7 @@ from ..data.history import History
 from ..data.trial import State, Trial
 from ..errors import StudyError
 from ..space.space import Config
-from ..surrogate.auto_subset import learnt_from
+from ..surrogate.auto_subset import training_size
 from ..termination.base import Verdict
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Result:
                 known = "" if recommended.evaluated else ", not evaluated yet"
                 rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}{known}"))
         done = len(self.history.having(State.DONE))
-        if (part := learnt_from(self.study.model, done, len(self.history.space))) is not None:
+        if (part := training_size(self.study.model, done, len(self.history.space))) is not None:
             rows.append(("model", f"learns from {part:,} of {done:,} trials"))
         rows.append(("stopped", self.stop.reason))
         checked = self.study.checked

@@ -15,18 +15,18 @@ from ..acquisition.cost_aware import EIAlpha
 from ..acquisition.improvement import LogEI
 from ..acquisition.kg_fidelity import CFKG
 from ..acquisition.kg_gradient import CFDKG
-from ..acquisition.paced import Paced
+from ..acquisition.paced import PacedGittins
 from ..cost.auto import AutoCost
 from ..cost.base import CostModel
 from ..data.trial import Suggestion
 from ..errors import MethodError
-from ..surrogate.belief import MANY, spread_rows
-from .base import Method, Situation
+from ..surrogate.belief import MAX_AUXILIARY_ROWS, spread_rows
+from .base import Method, SearchContext
 from .bayes import Bayes
 
 ALPHA = 1.5  # the thriftiest of {.5, 1, 1.5} that loses well under half a per cent of accuracy on the HPOBench tables
-EXPLAINED = 0.5  # share of the variance of log cost that must be foretold (leave-one-out)
-SPREAD = 0.4  # deviation of log cost over the trials: about one half more or less
+MIN_EXPLAINED_VARIANCE = 0.5  # share of the variance of log cost that must be foretold (leave-one-out)
+MIN_LOG_COST_DEVIATION = 0.4  # deviation of log cost over the trials: about one half more or less
 
 
 @dataclass(frozen=True)
@@ -39,31 +39,31 @@ class Auto:
     cost is what they are for: knowledge about the target per unit of cost, from slopes too where these are told.
     """
 
-    def suggest(self, situation: Situation) -> Suggestion:
-        return self.choice(situation).suggest(situation)
+    def suggest(self, context: SearchContext) -> Suggestion:
+        return self.choice(context).suggest(context)
 
-    def choice(self, situation: Situation) -> Bayes:
+    def choice(self, context: SearchContext) -> Bayes:
         """The method for this situation."""
-        if situation.space.fidelities:
-            return Bayes(CFDKG() if np.isfinite(situation.seen.slopes).any() else CFKG())
-        if not costs_matter(situation):
+        if context.space.fidelities:
+            return Bayes(CFDKG() if np.isfinite(context.data.gradients).any() else CFKG())
+        if not costs_matter(context):
             return Bayes(LogEI())
-        return Bayes(Paced() if situation.cost_limited else EIAlpha(ALPHA))
+        return Bayes(PacedGittins() if context.cost_limited else EIAlpha(ALPHA))
 
 
-def costs_matter(situation: Situation) -> bool:
+def costs_matter(context: SearchContext) -> bool:
     """Whether costs differ, by enough to be worth saving, and in a way that can be foretold."""
-    seen = situation.seen
-    if len(seen.gamma) < 3 or float(np.std(seen.gamma)) < SPREAD:
+    seen = context.data
+    if len(seen.log_cost) < 3 or float(np.std(seen.log_cost)) < MIN_LOG_COST_DEVIATION:
         return False
-    if situation.costs_go_unnoticed or situation.cost is None:
+    if context.costs_go_unnoticed or context.cost is None:
         return False
-    mean, _ = situation.cost.left_out()
-    gamma = seen.gamma[spread_rows(len(seen.gamma), MANY)]  # what it was learnt from
+    mean, _ = context.cost.leave_one_out()
+    gamma = seen.log_cost[spread_rows(len(seen.log_cost), MAX_AUXILIARY_ROWS)]  # what it was learnt from
     if len(mean) != len(gamma):
         return True
     wrong = float(np.sum((mean - gamma) ** 2))
-    return wrong <= (1.0 - EXPLAINED) * float(np.sum((gamma - gamma.mean()) ** 2))
+    return wrong <= (1.0 - MIN_EXPLAINED_VARIANCE) * float(np.sum((gamma - gamma.mean()) ** 2))
 
 
 def choose_method(method: Any) -> Method:

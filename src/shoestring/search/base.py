@@ -12,22 +12,22 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ..acquisition.optimize.optimizer import Seeker
+from ..acquisition.optimize.optimizer import AcquisitionOptimizer
 from ..cost.base import CostModel, CostPosterior, expected_log_cost
-from ..data.dataset import Observations
+from ..data.dataset import Dataset
 from ..data.history import History
 from ..data.trial import Suggestion
-from ..data.visited import Taken
+from ..data.visited import VisitedSet
 from ..space.encoding import Encoding
 from ..space.space import Space
-from ..surrogate.belief import Belief, Spending, believed_cost, form_belief
+from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
 from ..surrogate.sparse import Model
 
-NOTICED = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
+MIN_NOTICED_SECONDS = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
 
 
 @dataclass(frozen=True)
-class Situation:
+class SearchContext:
     """All that a method may look at when it is asked for trial ``number``.
 
     look       makes ``seen``, the trials as arrays: once, when a method first looks at them
@@ -40,22 +40,22 @@ class Situation:
 
     space: Space
     encoding: Encoding
-    look: Callable[[], Observations]
-    taken: Taken
+    load_dataset: Callable[[], Dataset]
+    visited: VisitedSet
     history: History
     number: int
     seed: int
     model: Model
     initial: int
-    known: Mapping[str, Any] | None
+    warm_start: Mapping[str, Any] | None
     cost_model: CostModel
     spending: Spending | None = None
     unit: str = "s"
 
     @cached_property
-    def seen(self) -> Observations:
+    def data(self) -> Dataset:
         """The trials as arrays."""
-        return self.look()
+        return self.load_dataset()
 
     @property
     def cost_limited(self) -> bool:
@@ -65,13 +65,13 @@ class Situation:
     @cached_property
     def cost(self) -> CostPosterior | None:
         """What evaluations cost, fitted when it is first asked for; None while nothing is known."""
-        return believed_cost(self.seen, self.encoding, self.cost_model, (self.known or {}).get("cost"))
+        return fit_cost(self.data, self.encoding, self.cost_model, (self.warm_start or {}).get("cost"))
 
     @property
     def costs_go_unnoticed(self) -> bool:
         """Whether costs are seconds that nobody gave, and so few that they say more of the machine's mood than of the trials."""
-        seen = self.seen
-        return bool(len(seen.gamma) and seen.measured.all() and float(np.exp(np.median(seen.gamma))) < NOTICED)
+        seen = self.data
+        return bool(len(seen.log_cost) and seen.measured.all() and float(np.exp(np.median(seen.log_cost))) < MIN_NOTICED_SECONDS)
 
     @property
     def cost_is_known(self) -> bool:
@@ -81,9 +81,9 @@ class Situation:
     @cached_property
     def reserved(self) -> float:
         """What trials that are still running are expected to cost."""
-        if not len(self.seen.pending) or self.cost is None:
+        if not len(self.data.pending) or self.cost is None:
             return 0.0
-        return float(np.exp(expected_log_cost(self.cost, self.seen.pending)).sum())
+        return float(np.exp(expected_log_cost(self.cost, self.data.pending)).sum())
 
     @property
     def rng(self) -> np.random.Generator:
@@ -94,24 +94,24 @@ class Situation:
 class Method(Protocol):
     """A strategy. Frozen: everything it needs to know is in the situation."""
 
-    def suggest(self, situation: Situation) -> Suggestion: ...
+    def suggest(self, context: SearchContext) -> Suggestion: ...
 
 
-AROUND = 5  # best trials whose neighbourhood is searched
-CHAIN = 0xC4A1  # hyperparameters are drawn with randomness of their own: the search for the maximum does not depend on it
+BEST_TRIALS_SEARCHED = 5  # best trials whose neighbourhood is searched
+MCMC_STREAM = 0xC4A1  # hyperparameters are drawn with randomness of their own: the search for the maximum does not depend on it
 
 
-def believe(situation: Situation, *, costs: bool) -> Belief:
+def fit_context_belief(context: SearchContext, *, costs: bool) -> Belief:
     """The model fitted to what was seen; with ``costs``, the cost model too."""
-    cost, spending = situation.cost if costs else None, situation.spending
+    cost, spending = context.cost if costs else None, context.spending
     if spending is not None and spending.in_cost and cost is not None:
-        spending = replace(spending, spent=spending.spent + situation.reserved)  # running trials will be paid for too
-    return form_belief(
-        situation.seen, situation.encoding, situation.model, situation.known, cost, spending,
-        np.random.default_rng([situation.seed, situation.number, CHAIN]), situation.seed,
+        spending = replace(spending, spent=spending.spent + context.reserved)  # running trials will be paid for too
+    return fit_belief(
+        context.data, context.encoding, context.model, context.warm_start, cost, spending,
+        np.random.default_rng([context.seed, context.number, MCMC_STREAM]), context.seed,
     )
 
 
-def seeker_for(situation: Situation) -> Seeker:
-    seen = situation.seen
-    return Seeker(situation.encoding, situation.rng, situation.taken, seen.U[seen.best(AROUND)])
+def optimizer_for(context: SearchContext) -> AcquisitionOptimizer:
+    seen = context.data
+    return AcquisitionOptimizer(context.encoding, context.rng, context.visited, seen.U[seen.best(BEST_TRIALS_SEARCHED)])

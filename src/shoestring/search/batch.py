@@ -13,28 +13,28 @@ from dataclasses import replace
 import numpy as np
 
 from ..acquisition.base import surface_of
-from ..data.dataset import Observations
+from ..data.dataset import Dataset
 from ..data.trial import Suggestion, Trial
 from ..errors import NothingFits, SpaceExhausted
 from ..numerics import Array
 from .auto import Auto
-from .base import Method, Situation, believe, seeker_for
+from .base import Method, SearchContext, fit_context_belief, optimizer_for
 from .bayes import Bayes
-from .budget_filter import keep_to_budget
+from .budget_filter import filter_by_budget
 
 ROUNDS = 1
-GAIN = 0.01  # of log value: less is not worth a move
+MIN_LOG_GAIN = 0.01  # of log value: less is not worth a move
 
 
-def suggest_many(method: Method, situation: Situation, count: int) -> list[Suggestion]:
+def suggest_many(method: Method, context: SearchContext, count: int) -> list[Suggestion]:
     """``count`` suggestions that take each other into account; fewer, but one, where the space or the budget holds no more."""
     suggestions: list[Suggestion] = []
-    if isinstance(method, Auto) and situation.space.fidelities:
-        method = method.choice(situation)
+    if isinstance(method, Auto) and context.space.fidelities:
+        method = method.choice(context)
     for _ in range(count):
-        there = with_pending(situation, suggestions)
+        there = with_suggestions(context, suggestions)
         try:
-            suggestions.append(keep_to_budget(beside(method, suggestions).suggest(there), there))
+            suggestions.append(filter_by_budget(as_batch_member(method, suggestions).suggest(there), there))
         except (SpaceExhausted, NothingFits):
             if not suggestions:
                 raise
@@ -43,29 +43,29 @@ def suggest_many(method: Method, situation: Situation, count: int) -> list[Sugge
         chosen = [j for j, suggestion in enumerate(suggestions) if suggestion.model is not None]  # not those of the start
         for _ in range(ROUNDS if len(chosen) > 1 else 0):
             for j in chosen:
-                suggestions[j] = improved(method, situation, suggestions, j)
+                suggestions[j] = improve_member(method, context, suggestions, j)
     return suggestions
 
 
-def with_pending(situation: Situation, suggestions: list[Suggestion]) -> Situation:
+def with_suggestions(context: SearchContext, suggestions: list[Suggestion]) -> SearchContext:
     """The situation once these have been asked."""
     if not suggestions:
-        return situation
-    space, past = situation.space, situation.history
+        return context
+    space, past = context.space, context.history
     points = np.array([space.encode(suggestion.config) for suggestion in suggestions])
     opened = [Trial(len(past) + j, each.config, suggestion=each.to_dict()) for j, each in enumerate(suggestions)]
-    known = next((suggestion.model for suggestion in reversed(suggestions) if suggestion.model), situation.known)
+    known = next((suggestion.model for suggestion in reversed(suggestions) if suggestion.model), context.warm_start)
 
-    def look() -> Observations:
-        return replace(situation.seen, pending=np.vstack([situation.seen.pending, points]))
+    def load_dataset() -> Dataset:
+        return replace(context.data, pending=np.vstack([context.data.pending, points]))
 
     return replace(
-        situation, look=look, taken=situation.taken.also(points), number=situation.number + len(suggestions),
-        history=past.also(opened), known=known,
+        context, load_dataset=load_dataset, visited=context.visited.also(points), number=context.number + len(suggestions),
+        history=past.also(opened), warm_start=known,
     )
 
 
-def beside(method: Method, others: list[Suggestion]) -> Method:
+def as_batch_member(method: Method, others: list[Suggestion]) -> Method:
     """The method as it values a further member of a batch, if it tells members of a batch from single trials."""
     joining = getattr(method.acquisition, "joining", None) if isinstance(method, Bayes) else None
     known = [(each.model["log_gain"], each.cost) for each in others if each.cost and each.model and "log_gain" in each.model]
@@ -74,14 +74,14 @@ def beside(method: Method, others: list[Suggestion]) -> Method:
     return Bayes(joining(sum(math.exp(gain) for gain, _ in known), max(cost for _, cost in known)))
 
 
-def improved(method: Bayes, situation: Situation, suggestions: list[Suggestion], j: int) -> Suggestion:
+def improve_member(method: Bayes, context: SearchContext, suggestions: list[Suggestion], j: int) -> Suggestion:
     """Suggestion j, or a better one given the others."""
     rest = suggestions[:j] + suggestions[j + 1 :]
-    others, joined = with_pending(situation, rest), beside(method, rest)
+    others, joined = with_suggestions(context, rest), as_batch_member(method, rest)
     assert isinstance(joined, Bayes)
     again, old = joined.suggest(others), suggestions[j]
-    belief, seeker = believe(others, costs=getattr(joined.acquisition, "uses_cost", False)), seeker_for(others)
-    surface = surface_of(joined.acquisition, belief, seeker.rng)
-    points: Array = np.array([situation.space.encode(each.config) for each in (again, old)])
+    belief, optimizer = fit_context_belief(others, costs=getattr(joined.acquisition, "uses_cost", False)), optimizer_for(others)
+    surface = surface_of(joined.acquisition, belief, optimizer.rng)
+    points: Array = np.array([context.space.encode(each.config) for each in (again, old)])
     new, kept = surface(points, False)[0]
-    return again if new > kept + GAIN else old
+    return again if new > kept + MIN_LOG_GAIN else old

@@ -11,15 +11,15 @@ import numpy as np
 from .._format import amount
 from ..acquisition.base import Acquisition, surface_of
 from ..acquisition.cost_aware import NO_BUDGET, negative_log_cost
-from ..acquisition.optimize.constrained import maximize_where
-from ..acquisition.optimize.optimizer import Chosen, Seeker, Surface
+from ..acquisition.optimize.constrained import maximize_constrained
+from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 from ..cost.base import expected_log_cost
 from ..data.trial import Suggestion
 from ..errors import MethodError, NothingFits
 from ..numerics import Array
 from ..surrogate.belief import Belief
-from .base import Situation, believe, seeker_for
-from .initial_design import start
+from .base import SearchContext, fit_context_belief, optimizer_for
+from .initial_design import initial_suggestion
 from .pareto import short_front
 
 
@@ -29,26 +29,26 @@ class Bayes:
 
     acquisition: Acquisition
 
-    def suggest(self, situation: Situation) -> Suggestion:
-        seen, name = situation.seen, type(self.acquisition).__name__
-        if situation.spending is None and getattr(self.acquisition, "needs_budget", False):
+    def suggest(self, context: SearchContext) -> Suggestion:
+        seen, name = context.data, type(self.acquisition).__name__
+        if context.spending is None and getattr(self.acquisition, "needs_budget", False):
             raise MethodError(NO_BUDGET)  # now, not after the start has been paid for
-        free = getattr(self.acquisition, "free_fidelities", False) and bool(situation.space.fidelities)
-        begun = start(situation, name, self._thrifty, free)
+        free = getattr(self.acquisition, "free_fidelities", False) and bool(context.space.fidelities)
+        begun = initial_suggestion(context, name, self._thrifty, free)
         if begun is not None:
             return begun
-        weighs = self._thrifty and not (free and situation.costs_go_unnoticed)
-        belief = believe(situation, costs=weighs or situation.cost_limited)
-        seeker = replace(seeker_for(situation), fidelities=free)
-        chosen = choose(self.acquisition, belief, seeker)
-        u = within_budget(chosen.u, surface_of(self.acquisition, belief, seeker.rng), belief, seeker, situation)
+        weighs = self._thrifty and not (free and context.costs_go_unnoticed)
+        belief = fit_context_belief(context, costs=weighs or context.cost_limited)
+        optimizer = replace(optimizer_for(context), fidelities=free)
+        chosen = choose(self.acquisition, belief, optimizer)
+        u = within_budget(chosen.u, surface_of(self.acquisition, belief, optimizer.rng), belief, optimizer, context)
         return Suggestion(
-            situation.space.decode(u),
+            context.space.decode(u),
             by=name,
             why=f"highest {name} under a model of {seen.finished} trials",
-            **expectations(u, belief, situation),
-            model=belief.knowledge(len(seen.y)) | carried(belief) | dict(chosen.remember),
-            front=short_front(belief, seeker, u) if belief.cost is not None and not free else None,
+            **expectations(u, belief, context),
+            model=belief.to_warm_start(len(seen.y)) | carried_warm_start(belief) | dict(chosen.warm_start),
+            front=short_front(belief, optimizer, u) if belief.cost is not None and not free else None,
         )
 
     @property
@@ -57,51 +57,51 @@ class Bayes:
         return getattr(self.acquisition, "uses_cost", False)
 
 
-def carried(belief: Belief) -> dict[str, Any]:
+def carried_warm_start(belief: Belief) -> dict[str, Any]:
     """What a method that takes turns with others has to know at its next turn."""
-    return {name: belief.remembered[name] for name in ("log_price",) if name in belief.remembered}
+    return {name: belief.warm_start[name] for name in ("log_price",) if name in belief.warm_start}
 
 
-def choose(acquisition: Acquisition, belief: Belief, seeker: Seeker) -> Chosen:
+def choose(acquisition: Acquisition, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
     """By the acquisition's own way of choosing, if it has one, or where its surface is highest.
 
     Where hyperparameters are integrated out, its own way must be one that looks at all sets of them.
     """
     own = getattr(acquisition, "choose", None)
-    if own is not None and (not belief.alternatives or getattr(acquisition, "over_sets", False)):
-        return own(belief, seeker)  # type: ignore[no-any-return]
-    return Chosen(seeker.highest(surface_of(acquisition, belief, seeker.rng)).u)
+    if own is not None and (not belief.hyperparameter_samples or getattr(acquisition, "over_sets", False)):
+        return own(belief, optimizer)  # type: ignore[no-any-return]
+    return Selection(optimizer.maximize(surface_of(acquisition, belief, optimizer.rng)).u)
 
 
-def within_budget(u: Array, surface: Surface, belief: Belief, seeker: Seeker, situation: Situation) -> Array:
+def within_budget(u: Array, surface: Surface, belief: Belief, optimizer: AcquisitionOptimizer, context: SearchContext) -> Array:
     """u, or if its expected cost does not fit into what is left, the best point that does.
 
     Raises NothingFits when there is none.
     """
-    spending, cost = situation.spending, belief.cost
-    if spending is None or not situation.cost_limited or cost is None:
+    spending, cost = context.spending, belief.cost
+    if spending is None or not context.cost_limited or cost is None:
         return u
-    left = spending.left - situation.reserved
+    left = spending.left - context.reserved
     if left > 0.0 and float(expected_log_cost(cost, u[None, :])[0]) <= math.log(left):
         return u
     cheapness = negative_log_cost(belief)
-    pool = seeker.highest(cheapness).U
+    pool = optimizer.maximize(cheapness).U
     bound = -math.log(left) if left > 0.0 else math.inf
-    fitting = maximize_where(surface, cheapness, bound, pool, seeker.encoding, seeker.rng, seeker.seen)
+    fitting = maximize_constrained(surface, cheapness, bound, pool, optimizer.encoding, optimizer.rng, optimizer.visited)
     if fitting is None:
         least = float(np.exp(expected_log_cost(cost, pool)).min())
         raise NothingFits(
-            f"{amount(max(left, 0.0), situation.unit)} of the budget are left, and the cheapest trial is expected to cost "
-            f"{amount(least, situation.unit)}"
+            f"{amount(max(left, 0.0), context.unit)} of the budget are left, and the cheapest trial is expected to cost "
+            f"{amount(least, context.unit)}"
         )
     return fitting
 
 
-def expectations(u: Array, belief: Belief, situation: Situation) -> dict[str, Any]:
+def expectations(u: Array, belief: Belief, context: SearchContext) -> dict[str, Any]:
     """What the model expects of a point, in the user's units."""
-    z, answer = (situation.encoding.features(point) for point in (u[None, :], situation.space.at_target(u[None, :])))
+    z, answer = (context.encoding.features(point) for point in (u[None, :], context.space.at_target(u[None, :])))
     expected = {
-        "predicted": situation.seen.sign * float(belief.output.inverse(belief.moments(z)[0])[0]), "gain": belief.gain(answer),
+        "predicted": context.data.sign * float(belief.output.inverse(belief.moments(z)[0])[0]), "gain": belief.gain(answer),
     }
     if belief.cost is not None:
         expected["cost"] = float(np.exp(expected_log_cost(belief.cost, u[None, :])[0]))

@@ -34,7 +34,7 @@ from .._format import config_text
 from ..acquisition.base import surface_of
 from ..acquisition.improvement import LCB
 from ..acquisition.kg_fidelity import per_share
-from ..acquisition.optimize.candidates import known, quasi_random
+from ..acquisition.optimize.candidates import is_visited, quasi_random
 from ..acquisition.optimize.optimizer import Surface
 from ..cost.base import expected_log_cost
 from ..data.history import History
@@ -43,9 +43,9 @@ from ..errors import MethodError
 from ..numerics import Array, single_threaded
 from ..space.space import Space
 from ..surrogate.belief import Belief
-from .base import Situation, believe, seeker_for
-from .bayes import carried, expectations, within_budget
-from .initial_design import start
+from .base import SearchContext, fit_context_belief, optimizer_for
+from .bayes import carried_warm_start, expectations, within_budget
+from .initial_design import initial_suggestion
 
 GRID = 512  # fidelities that are looked at
 COARSE = 6  # with fewer values than this on each axis of a grid, quasi-random fidelities are finer
@@ -63,21 +63,21 @@ NO_FIDELITY = "BOCA chooses fidelities, and this space has none; add one, such a
 class BOCA:
     """The lowest confidence bound at the target, evaluated at the cheapest fidelity whose outcome is still uncertain enough."""
 
-    def suggest(self, situation: Situation) -> Suggestion:
-        space, seen = situation.space, situation.seen
+    def suggest(self, context: SearchContext) -> Suggestion:
+        space, seen = context.space, context.data
         if not space.fidelities:
             raise MethodError(NO_FIDELITY)
-        begun = start(situation, "BOCA", fidelities=True)
+        begun = initial_suggestion(context, "BOCA", fidelities=True)
         if begun is not None:
             return begun
-        costs = situation.cost_limited or not situation.costs_go_unnoticed
-        belief, seeker = believe(situation, costs=costs), seeker_for(situation)
-        beta, factor = confidence(belief, situation.number + 1), next_factor(situation.history)
-        bound = surface_of(LCB(beta), belief, seeker.rng)
-        options = Options.at(seeker.highest(bound).u, belief, seeker.rng)
-        row, why = options.choose(beta, factor, known(options.U, situation.taken), log_left(situation))
+        costs = context.cost_limited or not context.costs_go_unnoticed
+        belief, optimizer = fit_context_belief(context, costs=costs), optimizer_for(context)
+        beta, factor = confidence(belief, context.number + 1), next_factor(context.history)
+        bound = surface_of(LCB(beta), belief, optimizer.rng)
+        options = Options.at(optimizer.maximize(bound).u, belief, optimizer.rng)
+        row, why = options.choose(beta, factor, is_visited(options.U, context.visited), log_left(context))
         wanted = options.U[row]
-        u = within_budget(wanted, at_target(bound, space), belief, replace(seeker, fidelities=True), situation)
+        u = within_budget(wanted, at_target(bound, space), belief, replace(optimizer, fidelities=True), context)
         if u is not wanted:
             why = "of what fits into the budget, that of the lowest bound"
         config = space.decode(u)
@@ -86,8 +86,8 @@ class BOCA:
             config,
             by="BOCA",
             why=f"lowest confidence bound under a model of {seen.finished} trials; {there}: {why}",
-            **expectations(u, belief, situation),
-            model=belief.knowledge(len(seen.y)) | carried(belief) | {FACTOR: factor},
+            **expectations(u, belief, context),
+            model=belief.to_warm_start(len(seen.y)) | carried_warm_start(belief) | {FACTOR: factor},
         )
 
 
@@ -112,12 +112,12 @@ class Options:
         encoding, space = belief.encoding, belief.encoding.space
         U = fidelities_at(u, space, rng)
         Z, target = encoding.features(U), encoding.features(space.at_target(u[None, :]))
-        phi = np.mean([correlation(each, Z, target) for each in belief.sets], axis=0)
+        phi = np.mean([correlation(each, Z, target) for each in belief.samples], axis=0)
         gap = np.sqrt(np.maximum(1.0 - phi**2, 0.0))
         log_cost = foreseen_log_cost(belief, U)
-        price = log_cost if belief.viability is None else log_cost - belief.viability.log_chance(Z)
+        price = log_cost if belief.feasibility is None else log_cost - belief.feasibility.log_probability(Z)
         log_share = price - price[-1]
-        variance = float(np.mean([each.objective.kernel.variance for each in belief.sets]))
+        variance = float(np.mean([each.objective.kernel.variance for each in belief.samples]))
         exponent = 1.0 / (len(space.fidelities) + len(inputs(space)) + 2)
         threshold = math.sqrt(variance) * gap * np.exp(exponent * np.minimum(log_share, 0.0))  # dearer ones are never open
         return cls(U, np.sqrt(belief.moments(Z)[1]), gap, threshold, log_cost, log_share)
@@ -154,7 +154,7 @@ def confidence(belief: Belief, t: int) -> float:
     """beta_t."""
     columns = inputs(belief.encoding.space)
     first = [int(np.argmax(belief.encoding.groups == j)) for j in columns]  # all features of a parameter have one length scale
-    diameter = float(np.mean([each.objective.kernel.inverse_lengths[first].sum() for each in belief.sets]))
+    diameter = float(np.mean([each.objective.kernel.inverse_lengths[first].sum() for each in belief.samples]))
     return 0.5 * len(columns) * math.log(2.0 * diameter * t + 1.0)
 
 
@@ -194,11 +194,11 @@ def foreseen_log_cost(belief: Belief, U: Array) -> Array:
     return -per_share(lambda points, _: (np.zeros(len(points)), None), belief.encoding.space)(U, False)[0]
 
 
-def log_left(situation: Situation) -> float:
+def log_left(context: SearchContext) -> float:
     """Of a budget in cost; infinite where costs have no limit."""
-    if situation.spending is None or not situation.cost_limited:
+    if context.spending is None or not context.cost_limited:
         return math.inf
-    left = situation.spending.left - situation.reserved
+    left = context.spending.left - context.reserved
     return math.log(left) if left > 0.0 else -math.inf
 
 

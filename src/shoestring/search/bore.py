@@ -36,15 +36,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..acquisition.optimize.optimizer import Seeker, Surface, highest_of_many
-from ..data.dataset import Observations
+from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Surface, maximize_without_gradient
+from ..data.dataset import Dataset
 from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
 from ..space.encoding import Encoding
 from ..space.parameters import plain
-from .base import Situation
-from .initial_design import space_filling, start
+from .base import SearchContext
+from .initial_design import initial_suggestion, space_filling
 
 NAMES = ("forest", "mlp")
 STRETCH = 10.0  # of the perceptron's inputs: from small ones it learns no bends, and asks in the corners of the space
@@ -177,28 +177,28 @@ class BORE:
             raise MethodError(f"BORE: gamma must lie between 0 and 1, for example 0.25, not {self.gamma!r}")
         check_classifier(self.classifier)
 
-    def suggest(self, situation: Situation) -> Suggestion:
-        begun = start(situation, "BORE")
+    def suggest(self, context: SearchContext) -> Suggestion:
+        begun = initial_suggestion(context, "BORE")
         if begun is not None:
             return begun
-        space, encoding, seen = situation.space, situation.encoding, situation.seen
-        seeker = Seeker(encoding, situation.rng, situation.taken, seen.U[:0])  # not around the best trials: see ``plateaus``
+        space, encoding, seen = context.space, context.encoding, context.data
+        optimizer = AcquisitionOptimizer(encoding, context.rng, context.visited, seen.U[:0])  # not around the best trials: see ``plateaus``
         U, good = training_set(seen, self.gamma)
         if good.all() or not good.any():
-            u, why = space_filling(situation), "space-filling, while all values are alike"
+            u, why = space_filling(context), "space-filling, while all values are alike"
             return Suggestion(space.decode(u), by="BORE", why=why)
-        machine = fitted(self.classifier, encoding.features(U), good, int(seeker.rng.integers(2**31)))
+        machine = fitted(self.classifier, encoding.features(U), good, int(optimizer.rng.integers(2**31)))
         if has_gradient(machine):
-            peak = seeker.highest(log_chances(machine, encoding))
-            u = peak.U[seeker.rng.choice(np.flatnonzero(peak.values >= peak.value - ALIKE))]
+            optimum = optimizer.maximize(log_chances(machine, encoding))
+            u = optimum.U[optimizer.rng.choice(np.flatnonzero(optimum.values >= optimum.value - ALIKE))]
         else:
-            u = highest_of_many(chances(machine, encoding), seeker)
+            u = maximize_without_gradient(chances(machine, encoding), optimizer)
         chance = float(chances(machine, encoding)(u[None, :], False)[0][0])
         why = f"chance {chance:.2f} to be among the best {self.gamma:.0%} of {len(seen.eligible)} trials"
         return Suggestion(space.decode(u), by="BORE", why=why)
 
 
-def training_set(seen: Observations, gamma: float) -> tuple[Array, NDArray[np.bool_]]:
+def training_set(seen: Dataset, gamma: float) -> tuple[Array, NDArray[np.bool_]]:
     """Points and labels: finished trials, then failed and running ones, which are not good."""
     U = np.vstack([seen.U[seen.eligible], seen.failed, seen.pending])
     good = np.zeros(len(U), dtype=bool)

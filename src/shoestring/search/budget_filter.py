@@ -7,44 +7,44 @@ from dataclasses import replace
 import numpy as np
 
 from .._format import amount
-from ..acquisition.optimize.candidates import known, quasi_random
+from ..acquisition.optimize.candidates import is_visited, quasi_random
 from ..data.trial import Suggestion
 from ..errors import NothingFits
-from .base import Situation
+from .base import SearchContext
 
-ENOUGH = 3  # costs from which on a prediction is worth acting on
+MIN_COSTS_FOR_PREDICTION = 3  # costs from which on a prediction is worth acting on
 CANDIDATES = 512
 ROUNDING = 1e-3  # what fits but for this, fits
 
 
-def keep_to_budget(suggestion: Suggestion, situation: Situation) -> Suggestion:
+def filter_by_budget(suggestion: Suggestion, context: SearchContext) -> Suggestion:
     """The suggestion, or a random one that fits where it is not expected to; NothingFits where there is none.
 
     A suggestion with an expected cost comes from a method that has looked at the budget itself.
     """
-    spending = situation.spending
-    if spending is None or not situation.cost_limited or suggestion.cost is not None:
+    spending = context.spending
+    if spending is None or not context.cost_limited or suggestion.cost is not None:
         return suggestion
-    cost = situation.cost if situation.cost_is_known or len(situation.seen.gamma) >= ENOUGH else None
+    cost = context.cost if context.cost_is_known or len(context.data.log_cost) >= MIN_COSTS_FOR_PREDICTION else None
     if cost is None:
         return suggestion
-    space, left = situation.space, spending.left - situation.reserved
+    space, left = context.space, spending.left - context.reserved
     log_left = float(np.log(left)) if left > 0.0 else -np.inf
     # the median, not the expected cost: with a few data the latter is so much higher that a good part of a budget would be left
     if cost.log_cost(space.encode(suggestion.config)[None, :])[0][0] <= log_left + ROUNDING:
         return suggestion
-    spread = quasi_random(CANDIDATES, len(space), situation.rng)
+    spread = quasi_random(CANDIDATES, len(space), context.rng)
     lower = suggestion.plan is not None or any(suggestion.config[name] != goal for name, goal in space.target.items())
     for pool in (spread, space.at_target(spread)) if lower else (space.at_target(spread),):  # a method that buys low fidelities
         U = space.snap(pool)
-        U = U[~known(U, situation.taken)]
+        U = U[~is_visited(U, context.visited)]
         expected = cost.log_cost(U)[0]
         fits = U[expected <= log_left]
         if len(fits):
             break
     if not len(fits):
-        there = f"{amount(max(left, 0.0), situation.unit)} of the budget are left"
-        least = amount(float(np.exp(expected.min())), situation.unit) if len(U) else ""
+        there = f"{amount(max(left, 0.0), context.unit)} of the budget are left"
+        least = amount(float(np.exp(expected.min())), context.unit) if len(U) else ""
         kind = "trial at the target" if space.fidelities and not lower else "trial"
         raise NothingFits(f"{there}, and the cheapest {kind} is expected to cost {least}" if least else there)
     why = f"{suggestion.why}; at random among what fits into the budget"

@@ -39,13 +39,13 @@ from itertools import count
 from typing import Any
 
 from .._format import plural
-from ..acquisition.optimize.candidates import known, small_grid, unseen
+from ..acquisition.optimize.candidates import is_visited, random_unvisited, small_grid
 from ..data.history import History
 from ..data.trial import State, Suggestion, Trial
 from ..errors import MethodError, SpaceExhausted
 from ..space.parameters import Fidelity, plain
 from ..space.space import Config, Space
-from .base import Situation
+from .base import SearchContext
 
 HALVINGS = 4  # of a fidelity that begins at 0, which has no smallest amount by itself
 ROUNDING = 1e-9  # target eta^-i is at the smallest amount but for this: log_3 of 243 is 4.999...
@@ -148,7 +148,7 @@ class Step:
         return {"scheme": scheme, "bracket": self.bracket, "rung": self.rung, "config": self.config}
 
 
-class Standing:
+class HyperbandState:
     """The trials of one run by bracket, rung and configuration."""
 
     def __init__(self, history: History, scheme: str) -> None:
@@ -197,7 +197,7 @@ class Standing:
         return Step(bracket, rung, best, self.on(bracket, rung - 1)[best], rank)
 
 
-def in_turn(brackets: Sequence[Bracket], standing: Standing, can_begin: bool) -> Step | None:
+def in_turn(brackets: Sequence[Bracket], standing: HyperbandState, can_begin: bool) -> Step | None:
     """Hyperband: bracket after bracket, and again from the first with new configurations; None if there is nothing to do.
 
     A rung is filled before it is judged, and all of its trials must have finished. While some of them run and more is asked
@@ -219,7 +219,7 @@ def in_turn(brackets: Sequence[Bracket], standing: Standing, can_begin: bool) ->
     raise AssertionError  # a bracket that has not begun ends the loop
 
 
-def without_waiting(brackets: Sequence[Bracket], standing: Standing, can_begin: bool, eta: float) -> Step | None:
+def without_waiting(brackets: Sequence[Bracket], standing: HyperbandState, can_begin: bool, eta: float) -> Step | None:
     """ASHA (Li et al. 2020, algorithm 2): from the top, promote what is among the best 1 / eta of its rung, or else begin anew.
 
     Each bracket has one set of rungs, which grows without end. The brackets take turns: each gets as much of the resource
@@ -238,7 +238,7 @@ def without_waiting(brackets: Sequence[Bracket], standing: Standing, can_begin: 
     return None
 
 
-def passes_over(bracket: Bracket, standing: Standing, number: int) -> int:
+def passes_over(bracket: Bracket, standing: HyperbandState, number: int) -> int:
     """How often what a bracket has taken of the resource would have been enough for one pass over it."""
     taken = sum(len(standing.on(number, rung)) * each.amount for rung, each in enumerate(bracket.rungs))
     return int(taken // bracket.budget)
@@ -273,22 +273,22 @@ class Hyperband:
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
             raise MethodError(f"Hyperband: brackets must be a whole number of 1 or more, or None for all, not {self.brackets!r}")
 
-    def suggest(self, situation: Situation) -> Suggestion:
-        space = situation.space
+    def suggest(self, context: SearchContext) -> Suggestion:
+        space = context.space
         resource, brackets, scheme = self._scheme(space)
-        standing = Standing(situation.history, scheme)
-        new = fresh(situation)
+        standing = HyperbandState(context.history, scheme)
+        new = new_config(context)
         if self.asynchronous:
             step = without_waiting(brackets, standing, new is not None, self.eta)
         else:
             step = in_turn(brackets, standing, new is not None)
         if step is None:
-            raise nothing_to_do(situation)
+            raise exhausted_error(context)
         rungs = brackets[step.bracket % len(brackets)].rungs
         chosen = new if step.below is None else step.below.config
         assert chosen is not None  # nothing begins unless there is something new
         config = chosen | {resource: rungs[step.rung].amount}
-        why = f"bracket {step.bracket + 1}, rung {step.rung + 1} of {len(rungs)}: {in_words(step, config, resource)}"
+        why = f"bracket {step.bracket + 1}, rung {step.rung + 1} of {len(rungs)}: {describe_step(step, config, resource)}"
         return Suggestion(config, by="Hyperband", why=why, plan=step.plan(scheme))
 
     def _scheme(self, space: Space) -> tuple[str, tuple[Bracket, ...], str]:
@@ -302,26 +302,26 @@ class Hyperband:
         return resource, brackets, f"{resource} {steps}; {plural(len(brackets), 'bracket')} by {self.eta:g}, {order}"
 
 
-def fresh(situation: Situation) -> Config | None:
+def new_config(context: SearchContext) -> Config | None:
     """A random configuration that was not tried at any fidelity, at the target of all; None if a finite space has none."""
-    space = situation.space
-    seen = space.at_target(situation.seen.seen)
+    space = context.space
+    seen = space.at_target(context.data.visited)
     grid = small_grid(space)
-    if grid is not None and len(seen) >= len(grid) and known(grid, seen).all():
+    if grid is not None and len(seen) >= len(grid) and is_visited(grid, seen).all():
         return None  # without the many draws that would fail
     try:
-        return space.decode(unseen(space, seen, situation.rng))
+        return space.decode(random_unvisited(space, seen, context.rng))
     except SpaceExhausted:
         return None
 
 
-def nothing_to_do(situation: Situation) -> SpaceExhausted:
-    tried = f"all {situation.space.cardinality():.0f} configurations of this space have been tried"
-    running = len(situation.seen.pending)
+def exhausted_error(context: SearchContext) -> SpaceExhausted:
+    tried = f"all {context.space.cardinality():.0f} configurations of this space have been tried"
+    running = len(context.data.pending)
     return SpaceExhausted(f"{tried}; who is promoted depends on {plural(running, 'running trial')}" if running else tried)
 
 
-def in_words(step: Step, config: Config, resource: str) -> str:
+def describe_step(step: Step, config: Config, resource: str) -> str:
     if step.below is None:
         return f"a new random configuration at {resource} = {config[resource]:g}"
     before, now, (rank, among) = step.below.config[resource], config[resource], step.rank

@@ -4,115 +4,115 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..acquisition.optimize.candidates import known, quasi_random, unseen
+from ..acquisition.optimize.candidates import is_visited, quasi_random, random_unvisited
 from ..cost.base import expected_log_cost
 from ..cost.linear import LinearCost
 from ..data.trial import Suggestion
 from ..numerics import Array
-from ..surrogate.belief import believed_cost
-from .base import Situation
+from ..surrogate.belief import fit_cost
+from .base import SearchContext
 
 CHEAP_SHARE = 0.4  # of the space
 CANDIDATES = 500
-PULL = 3.0  # a fidelity's share of the way to its target in the start is a uniform number to this power
+FIDELITY_POWER = 3.0  # a fidelity's share of the way to its target in the start is a uniform number to this power
 
 
-def start(situation: Situation, by: str, thrifty: bool = False, fidelities: bool = False) -> Suggestion | None:
+def initial_suggestion(context: SearchContext, by: str, thrifty: bool = False, fidelities: bool = False) -> Suggestion | None:
     """A trial of the space-filling start; None once that is over and a value is known.
 
     With ``fidelities`` it is a cheap one: most of its trials at low fidelities.
     """
-    started = situation.seen.finished + len(situation.seen.pending)
-    why = f"space-filling start, {started + 1} of {situation.initial}"
-    if started >= situation.initial:
-        if situation.seen.finished:
+    started = context.data.finished + len(context.data.pending)
+    why = f"space-filling start, {started + 1} of {context.initial}"
+    if started >= context.initial:
+        if context.data.finished:
             return None
-        why, started = "nothing has succeeded yet", situation.initial - 1
-    u, remark = low_fidelity_point(situation, started) if fidelities else start_point(situation, started, thrifty)
-    return Suggestion(situation.space.decode(u), by=by, why=why + remark)
+        why, started = "nothing has succeeded yet", context.initial - 1
+    u, remark = low_fidelity_point(context, started) if fidelities else start_point(context, started, thrifty)
+    return Suggestion(context.space.decode(u), by=by, why=why + remark)
 
 
-def space_filling(situation: Situation) -> Array:
+def space_filling(context: SearchContext) -> Array:
     """The point of the study's Sobol sequence at the trial's number; a random unseen one where that was tried already."""
-    space = situation.space
-    u = space.snap(space.at_target(sobol_point(situation.seed, situation.number, len(space))[None, :]))
-    if known(u, situation.taken)[0]:
-        return unseen(space, situation.taken, situation.rng)
+    space = context.space
+    u = space.snap(space.at_target(sobol_point(context.seed, context.number, len(space))[None, :]))
+    if is_visited(u, context.visited)[0]:
+        return random_unvisited(space, context.visited, context.rng)
     return np.asarray(u[0])
 
 
-def low_fidelity_point(situation: Situation, started: int) -> tuple[Array, str]:
+def low_fidelity_point(context: SearchContext, started: int) -> tuple[Array, str]:
     """A point of the study's Sobol sequence with its fidelities pulled down, so that the start costs a few target evaluations
     or less, and still tells how fidelities differ.
     """
-    space = situation.space
-    u = sobol_point(situation.seed, situation.number, len(space))[None, :]
+    space = context.space
+    u = sobol_point(context.seed, context.number, len(space))[None, :]
     for j, parameter in enumerate(space.values()):
         if parameter.fidelity:
             goal = float(parameter.to_unit(space.target[space.names[j]]))
-            u[:, j] = goal * u[:, j] ** PULL
-    spread = quasi_random(CANDIDATES, len(space), situation.rng)  # for where it was tried already, and for small budgets
+            u[:, j] = goal * u[:, j] ** FIDELITY_POWER
+    spread = quasi_random(CANDIDATES, len(space), context.rng)  # for where it was tried already, and for small budgets
     columns = [space.names.index(name) for name in space.fidelities]
     spread[:, columns] = u[:, columns] * spread[:, columns]
     pool = space.snap(np.vstack([u, spread]))
-    pool = pool[~known(pool, situation.taken)]
-    limit = cost_limit(situation, started)
+    pool = pool[~is_visited(pool, context.visited)]
+    limit = cost_limit(context, started)
     if limit < np.inf and len(pool):
-        pool = pool[linear_cost(situation, pool) <= limit]
+        pool = pool[linear_cost(context, pool) <= limit]
     if not len(pool):
-        return unseen(space, situation.taken, situation.rng), ""
+        return random_unvisited(space, context.visited, context.rng), ""
     return np.asarray(pool[0]), ", at a low fidelity"
 
 
-def start_point(situation: Situation, started: int, thrifty: bool) -> tuple[Array, str]:
+def start_point(context: SearchContext, started: int, thrifty: bool) -> tuple[Array, str]:
     """The next point of the start, and what there is to say of it.
 
     The second half of a thrifty start, or of one under a budget in cost, is chosen among the cheaper part of the space (a
     cost-effective start, Lee et al. 2020: at small budgets the start is a large part of what is spent). Under a budget in
     cost, no trial of the start is expected to take more than its share of what is left, as soon as costs are known at all.
     """
-    foreseen = situation.cost_is_known or len(situation.seen.gamma) >= 2
-    limit = cost_limit(situation, started)
-    cheap = (thrifty or situation.cost_limited) and foreseen and started >= (situation.initial + 1) // 2
-    u = space_filling(situation)
-    if not cheap and (limit == np.inf or linear_cost(situation, u[None, :])[0] <= limit):
+    foreseen = context.cost_is_known or len(context.data.log_cost) >= 2
+    limit = cost_limit(context, started)
+    cheap = (thrifty or context.cost_limited) and foreseen and started >= (context.initial + 1) // 2
+    u = space_filling(context)
+    if not cheap and (limit == np.inf or linear_cost(context, u[None, :])[0] <= limit):
         return u, ""
-    return cheap_space_filling(situation, CHEAP_SHARE if cheap else 1.0, limit), ", among the cheaper part of the space"
+    return cheap_space_filling(context, CHEAP_SHARE if cheap else 1.0, limit), ", among the cheaper part of the space"
 
 
-def cost_limit(situation: Situation, started: int) -> float:
+def cost_limit(context: SearchContext, started: int) -> float:
     """The logarithm of what a trial of the start may cost: its share of what is left, as soon as costs can be foretold."""
-    spending = situation.spending
-    foreseen = situation.cost_is_known or len(situation.seen.gamma) >= 2
-    if not foreseen or spending is None or not situation.cost_limited or spending.left <= situation.reserved:
+    spending = context.spending
+    foreseen = context.cost_is_known or len(context.data.log_cost) >= 2
+    if not foreseen or spending is None or not context.cost_limited or spending.left <= context.reserved:
         return np.inf
-    return float(np.log((spending.left - situation.reserved) / (situation.initial - started + 1)))
+    return float(np.log((spending.left - context.reserved) / (context.initial - started + 1)))
 
 
-def linear_cost(situation: Situation, U: Array) -> Array:
+def linear_cost(context: SearchContext, U: Array) -> Array:
     """Log of the expected cost: by the study's cost model where that needs no data, else by the low-variance one, which
     extrapolates best from a handful of trials.
 
     Expected, so that a corner of which nothing is known does not pass for a cheap one.
     """
-    posterior = situation.cost if situation.cost_is_known else None
-    posterior = posterior or believed_cost(situation.seen, situation.encoding, LinearCost(None))
+    posterior = context.cost if context.cost_is_known else None
+    posterior = posterior or fit_cost(context.data, context.encoding, LinearCost(None))
     assert posterior is not None  # asked only when costs are known
     return expected_log_cost(posterior, U)
 
 
-def cheap_space_filling(situation: Situation, share: float, limit: float) -> Array:
+def cheap_space_filling(context: SearchContext, share: float, limit: float) -> Array:
     """The point farthest from all others among the cheapest ``share`` of the space, and below ``limit`` if there is any."""
-    space, seen, rng = situation.space, situation.seen, situation.rng
+    space, seen, rng = context.space, context.data, context.rng
     pool = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), rng)))
-    pool = pool[~known(pool, situation.taken)]
+    pool = pool[~is_visited(pool, context.visited)]
     if not len(pool):
-        return unseen(space, situation.taken, rng)
-    gamma = linear_cost(situation, pool)
+        return random_unvisited(space, context.visited, rng)
+    gamma = linear_cost(context, pool)
     cheap = pool[gamma <= max(min(float(np.quantile(gamma, share)), limit), float(np.quantile(gamma, 0.02)))]
-    if not len(seen.seen):
+    if not len(seen.visited):
         return np.asarray(cheap[0])
-    Z, others = situation.encoding.features(cheap), situation.encoding.features(seen.seen)
+    Z, others = context.encoding.features(cheap), context.encoding.features(seen.visited)
     apart = ((Z[:, None, :] - others[None, :, :]) ** 2).sum(axis=2).min(axis=1)
     return np.asarray(cheap[int(np.argmax(apart))])
 

@@ -17,12 +17,12 @@ from ..acquisition.cost_aware import cheapest_of_the_good, negative_log_cost, pe
 from ..acquisition.gittins import Gittins
 from ..acquisition.improvement import LogEI
 from ..acquisition.optimize.candidates import neighbours, quasi_random
-from ..acquisition.optimize.optimizer import Seeker, Surface
+from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Surface
 from ..errors import StudyError
 from ..numerics import Array
 from ..space.space import Config
 from ..surrogate.belief import Belief
-from .base import Situation, believe, seeker_for
+from .base import SearchContext, fit_context_belief, optimizer_for
 
 ALPHAS = (0.1, 0.2, 0.5)
 LAMBDAS = (0.05, 0.1, 0.3, 0.5)
@@ -48,22 +48,22 @@ class Front:
     unit: str
 
 
-def pareto_front(situation: Situation) -> Front:
+def pareto_front(context: SearchContext) -> Front:
     """The front at the present step. Raises StudyError while values or costs are not known."""
-    if not situation.seen.finished:
+    if not context.data.finished:
         raise StudyError("there is no front yet: tell the study a first result")
-    belief = believe(situation, costs=True)
+    belief = fit_context_belief(context, costs=True)
     if belief.cost is None:
         raise StudyError("there is no front yet: no trial has a cost; give cost= with a result, or a st.KnownCost(f)")
-    seeker = seeker_for(situation)
-    landed = landings(belief, seeker)
-    gain, cheapness = surface_of(LogEI(), belief, seeker.rng), negative_log_cost(belief)
-    U = np.vstack([*landed.values(), seeker.highest(gain).U, seeker.highest(cheapness).U])
+    optimizer = optimizer_for(context)
+    landed = landings(belief, optimizer)
+    gain, cheapness = surface_of(LogEI(), belief, optimizer.rng), negative_log_cost(belief)
+    U = np.vstack([*landed.values(), optimizer.maximize(gain).U, optimizer.maximize(cheapness).U])
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     scale = 1.0 / belief.output.slope(belief.incumbent)
 
     def point(i: int) -> FrontPoint:
-        return FrontPoint(situation.space.decode(U[i]), scale * float(np.exp(log_ei[i])), float(np.exp(log_cost[i])))
+        return FrontPoint(context.space.decode(U[i]), scale * float(np.exp(log_ei[i])), float(np.exp(log_cost[i])))
 
     rows = nondominated(log_ei, log_cost)
     places = {name: i for i, name in enumerate(landed)}
@@ -71,21 +71,21 @@ def pareto_front(situation: Situation) -> Front:
         tuple(point(int(i)) for i in rows),
         {name: point(i) for name, i in places.items()},
         dict(zip(landed, map(float, alpha_at(U[: len(landed)], gain, cheapness)), strict=True)),
-        situation.unit,
+        context.unit,
     )
 
 
-def landings(belief: Belief, seeker: Seeker) -> dict[str, Array]:
+def landings(belief: Belief, optimizer: AcquisitionOptimizer) -> dict[str, Array]:
     """The point (1 x D) that each method would choose."""
-    gain = surface_of(LogEI(), belief, seeker.rng)
-    peak = seeker.highest(gain)
-    found = {"EI": peak.u}
+    gain = surface_of(LogEI(), belief, optimizer.rng)
+    optimum = optimizer.maximize(gain)
+    found = {"EI": optimum.u}
     for alpha in ALPHAS:
-        found[f"EIAlpha({alpha:g})"] = seeker.highest(per_cost(gain, belief, alpha)).u
-    found["EIpu"] = seeker.highest(per_cost(gain, belief, 1.0)).u
+        found[f"EIAlpha({alpha:g})"] = optimizer.maximize(per_cost(gain, belief, alpha)).u
+    found["EIpu"] = optimizer.maximize(per_cost(gain, belief, 1.0)).u
     for lam in LAMBDAS:
-        found[f"CEI({lam:g})"] = cheapest_of_the_good(gain, belief, seeker, peak, lam)
-    found["Gittins()"] = Gittins().choose(belief, seeker).u
+        found[f"CEI({lam:g})"] = cheapest_of_the_good(gain, belief, optimizer, optimum, lam)
+    found["Gittins()"] = Gittins().choose(belief, optimizer).u
     return {name: u[None, :] for name, u in found.items()}
 
 
@@ -113,12 +113,12 @@ def alpha_at(U: Array, gain: Surface, cheapness: Surface) -> Array:
     return np.where(length > 1e-12, np.maximum(along, 0.0) / np.maximum(length, 1e-12), np.nan)
 
 
-def short_front(belief: Belief, seeker: Seeker, u: Array) -> dict[str, object]:
+def short_front(belief: Belief, optimizer: AcquisitionOptimizer, u: Array) -> dict[str, object]:
     """A few points of the front (share of the highest EI, expected cost) and of the choice: kept with a suggestion."""
-    space = seeker.encoding.space
-    spread = np.vstack([quasi_random(128, len(space), seeker.rng), neighbours(seeker.best, 64, space, seeker.rng)])
+    space = optimizer.encoding.space
+    spread = np.vstack([quasi_random(128, len(space), optimizer.rng), neighbours(optimizer.incumbents, 64, space, optimizer.rng)])
     U = np.vstack([u[None, :], space.snap(space.at_target(spread))])
-    gain, cheapness = surface_of(LogEI(), belief, seeker.rng), negative_log_cost(belief)
+    gain, cheapness = surface_of(LogEI(), belief, optimizer.rng), negative_log_cost(belief)
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     rows = nondominated(log_ei, log_cost)
     kept = rows[np.unique(np.linspace(0, len(rows) - 1, KEPT).round().astype(int))]

@@ -23,69 +23,69 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr
 
-from ..data.dataset import Observations
-from ..data.intermediate import SAME, along
+from ..data.dataset import Dataset
+from ..data.intermediate import SAME_FIDELITY, intermediate_values
 from ..data.trial import Trial
 from ..numerics import Array
-from .base import Situation, believe
+from .base import SearchContext, fit_context_belief
 
-ENOUGH = 0.025
+PRUNING_PROBABILITY = 0.025
 TEACHING = ("KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "ES", "PES", "MES", "BOCA")
-FEWEST = 5  # other configurations that were seen as early in their runs as this one is now
+MIN_OTHER_CONFIGS = 5  # other configurations that were seen as early in their runs as this one is now
 
 
 @dataclass(frozen=True)
-class Prospect:
+class PruningForecast:
     """The chance that the trial's configuration is better than the best one at the target fidelity, and what it was before.
 
     A trial of a method that looks for knowledge may never have been likely to be the best: it was asked for what it teaches, and
     only reports that took its chance away end it. Of other methods ``before`` is not asked for.
     """
 
-    chance: float
+    probability: float
     before: float = 1.0
 
     @property
     def hopeless(self) -> bool:
-        return self.chance < ENOUGH <= self.before
+        return self.probability < PRUNING_PROBABILITY <= self.before
 
     @property
     def reason(self) -> str:
         below = "below" if self.hopeless else "not below"
-        return f"the chance to become better than the best is {self.chance:.2g}, {below} {ENOUGH:g}"
+        return f"the chance to become better than the best is {self.probability:.2g}, {below} {PRUNING_PROBABILITY:g}"
 
 
-def prospect(situation: Situation, trial: Trial, reports: Sequence[Mapping[str, Any]]) -> Prospect | None:
+def pruning_forecast(context: SearchContext, trial: Trial, reports: Sequence[Mapping[str, Any]]) -> PruningForecast | None:
     """The chance that a running trial with such reports will matter; None where it cannot be told."""
-    space, seen = situation.space, situation.seen
-    waypoints = along(replace(trial, reports=tuple(reports)), space)
-    known = situation.known
+    space, seen = context.space, context.data
+    waypoints = intermediate_values(replace(trial, reports=tuple(reports)), space)
+    known = context.warm_start
     if known is None or not waypoints or not seen.at_target[: seen.finished].any():
         return None
-    if seen_as_early(situation, waypoints[-1].u) < FEWEST:
+    if seen_as_early(context, waypoints[-1].u) < MIN_OTHER_CONFIGS:
         return None
     without = replace(seen, pending=seen.pending[:0])  # what is only supposed is no reason to stop
     u = waypoints[-1].u
-    now = chance(situation, without.with_traces(waypoints, space), u)
-    teaches = now < ENOUGH and trial.suggestion.get("by") in TEACHING
-    return Prospect(now, chance(situation, without, u) if teaches else 1.0)
+    now = improvement_probability(context, without.with_intermediate(waypoints, space), u)
+    teaches = now < PRUNING_PROBABILITY and trial.suggestion.get("by") in TEACHING
+    return PruningForecast(now, improvement_probability(context, without, u) if teaches else 1.0)
 
 
-def chance(situation: Situation, seen: Observations, u: Array) -> float:
+def improvement_probability(context: SearchContext, seen: Dataset, u: Array) -> float:
     """That a configuration is better than the best one, at the target fidelity."""
-    space, known = situation.space, situation.known or {}
+    space, known = context.space, context.warm_start or {}
     last = {**known, "trials": len(seen.y)}  # no fit from scratch on the way
-    model = replace(situation.model, inference="map")
-    belief = believe(replace(situation, look=lambda: seen, known=last, model=model), costs=False)
+    model = replace(context.model, inference="map")
+    belief = fit_context_belief(replace(context, load_dataset=lambda: seen, warm_start=last, model=model), costs=False)
     features = belief.encoding.features
     best = float(belief.fitted_mean(features(space.at_target(seen.U[: seen.finished]))).min())
     mean, variance = belief.moments(features(space.at_target(u[None, :])))
     return float(ndtr((best - mean[0]) / np.sqrt(variance[0])))
 
 
-def seen_as_early(situation: Situation, u: Array) -> int:
+def seen_as_early(context: SearchContext, u: Array) -> int:
     """How many configurations have a value at a point's fidelities or lower ones."""
-    space, U = situation.space, situation.seen.U
+    space, U = context.space, context.data.U
     columns = [space.names.index(name) for name in space.fidelities]
-    as_early = U[(U[:, columns] <= u[columns] + SAME).all(axis=1)]
+    as_early = U[(U[:, columns] <= u[columns] + SAME_FIDELITY).all(axis=1)]
     return len(np.unique(space.at_target(as_early).round(9), axis=0))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..acquisition.optimize.candidates import unseen
+from ..acquisition.optimize.candidates import random_unvisited
 from ..data.trial import Suggestion
-from .base import Situation
+from .base import SearchContext
 from .initial_design import space_filling
 
 
@@ -14,14 +14,14 @@ from .initial_design import space_filling
 class Random:
     """Independent draws from each parameter's natural distribution."""
 
-    def suggest(self, situation: Situation) -> Suggestion:
-        u = unseen(situation.space, situation.taken, situation.rng)
-        return Suggestion(situation.space.decode(u), by="Random", why="random search")
+    def suggest(self, context: SearchContext) -> Suggestion:
+        u = random_unvisited(context.space, context.visited, context.rng)
+        return Suggestion(context.space.decode(u), by="Random", why="random search")
 
 
 @dataclass(frozen=True)
 class Sobol:
     """A scrambled Sobol sequence: covers the space more evenly than random points."""
 
-    def suggest(self, situation: Situation) -> Suggestion:
-        return Suggestion(situation.space.decode(space_filling(situation)), by="Sobol", why="quasi-random search")
+    def suggest(self, context: SearchContext) -> Suggestion:
+        return Suggestion(context.space.decode(space_filling(context)), by="Sobol", why="quasi-random search")

@@ -12,20 +12,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..acquisition.base import average
-from ..acquisition.optimize.candidates import known
-from ..acquisition.optimize.optimizer import Seeker, Surface, climb
+from ..acquisition.optimize.candidates import is_visited
+from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Surface, local_search
 from ..data.trial import State
-from ..data.visited import SAME
+from ..data.visited import SAME_POINT
 from ..numerics import Array
 from ..surrogate.belief import Belief
-from .base import Situation, believe, seeker_for
+from .base import SearchContext, fit_context_belief, optimizer_for
 
-PRECISE = 1e-12  # of the model's deviation: a recommendation is as good as its model, not as good as the search for it
+MEAN_TOLERANCE = 1e-12  # of the model's deviation: a recommendation is as good as its model, not as good as the search for it
 CONFIRMS = "confirms what is recommended"  # why a trial was asked
 
 
 @dataclass(frozen=True)
-class Pick:
+class RecommendedPoint:
     """A point at the target fidelity, its predicted value in the user's units, and the finished trial (in order) there."""
 
     u: Array
@@ -33,38 +33,38 @@ class Pick:
     row: int | None
 
 
-def recommend(situation: Situation, tried: bool = False) -> Pick | None:
+def recommend(context: SearchContext, tried: bool = False) -> RecommendedPoint | None:
     """The best expected value over the space, or with ``tried`` over what was evaluated; None while nothing has succeeded.
 
     ``tried`` looks at trials of the target fidelity, and at all while there are none.
     """
-    seen = situation.seen
+    seen = context.data
     if not seen.finished:
         return None
-    belief = believe(situation, costs=False)
+    belief = fit_context_belief(context, costs=False)
     falling = negative_mean(belief)
     if tried:
         rows = seen.eligible
-        if situation.model.subset is not None:  # of the others the model knows nothing, and may hope for too much
-            learnt = known(situation.space.at_target(seen.U[rows]), belief.tried)
+        if context.model.subset is not None:  # of the others the model knows nothing, and may hope for too much
+            learnt = is_visited(context.space.at_target(seen.U[rows]), belief.evaluated)
             rows = rows[learnt] if learnt.any() else rows
         row = int(rows[np.argmax(falling(seen.U[rows], False)[0])])
-        return Pick(seen.U[row], in_users_units(belief, falling, seen.U[row], seen.sign), row)
-    u = lowest_mean(belief, falling, seeker_for(situation))
-    answer = confirmed(situation)
+        return RecommendedPoint(seen.U[row], in_users_units(belief, falling, seen.U[row], seen.sign), row)
+    u = lowest_mean(belief, falling, optimizer_for(context))
+    answer = confirmed(context)
     if answer is not None and still_good(belief, falling, seen.U[answer], float(seen.y[answer]), u):
-        return Pick(seen.U[answer], in_users_units(belief, falling, seen.U[answer], seen.sign), answer)
-    same = np.flatnonzero((np.abs(seen.U[: seen.finished] - u) < SAME).all(axis=1))
-    return Pick(u, in_users_units(belief, falling, u, seen.sign), int(same[np.argmin(seen.y[same])]) if len(same) else None)
+        return RecommendedPoint(seen.U[answer], in_users_units(belief, falling, seen.U[answer], seen.sign), answer)
+    same = np.flatnonzero((np.abs(seen.U[: seen.finished] - u) < SAME_POINT).all(axis=1))
+    return RecommendedPoint(u, in_users_units(belief, falling, u, seen.sign), int(same[np.argmin(seen.y[same])]) if len(same) else None)
 
 
-def confirmed(situation: Situation) -> int | None:
+def confirmed(context: SearchContext) -> int | None:
     """The row of the last trial, if that was there to confirm a recommendation."""
-    history = situation.history
+    history = context.history
     last = history[-1] if len(history) else None
     if last is None or last.state is not State.DONE or last.suggestion.get("why") != CONFIRMS:
         return None
-    return situation.seen.finished - 1
+    return context.data.finished - 1
 
 
 def still_good(belief: Belief, falling: Surface, point: Array, value: float, best: Array) -> bool:
@@ -77,17 +77,17 @@ def still_good(belief: Belief, falling: Surface, point: Array, value: float, bes
     return bool(lowest - there <= deviation)
 
 
-def lowest_mean(belief: Belief, falling: Surface, seeker: Seeker) -> Array:
+def lowest_mean(belief: Belief, falling: Surface, optimizer: AcquisitionOptimizer) -> Array:
     """Where the mean is lowest at the target fidelity: found by the same search as an acquisition's maximum."""
-    found = replace(seeker, seen=seeker.seen[:0]).highest(falling)
+    found = replace(optimizer, visited=optimizer.visited[:0]).maximize(falling)
     points, values = found.U, found.values
-    if belief.viability is not None:
-        likely = belief.viability.likely(belief.encoding.features(points))
+    if belief.feasibility is not None:
+        likely = belief.feasibility.is_likely(belief.encoding.features(points))
         points, values = points[likely], values[likely]
-    points = np.vstack([points, belief.tried])
-    values = np.concatenate([values, falling(belief.tried, False)[0]])
+    points = np.vstack([points, belief.evaluated])
+    values = np.concatenate([values, falling(belief.evaluated, False)[0]])
     first = [int(np.argmax(values))]
-    ends, _ = climb(falling, belief.encoding, points[first], values[first], 1, seeker.rng, tolerance=PRECISE)
+    ends, _ = local_search(falling, belief.encoding, points[first], values[first], 1, optimizer.rng, tolerance=MEAN_TOLERANCE)
     return np.asarray(ends[0])
 
 
@@ -95,7 +95,7 @@ def negative_mean(belief: Belief) -> Surface:
     """Minus the posterior mean, over all sets of hyperparameters; what is only supposed of running trials does not count."""
 
     def under(one: Belief) -> Surface:
-        posterior = one.settled or one.objective
+        posterior = one.without_pending or one.objective
 
         def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
             Z = belief.encoding.features(U)
@@ -106,7 +106,7 @@ def negative_mean(belief: Belief) -> Surface:
 
         return value
 
-    return average([under(one) for one in belief.sets], in_logs=False)
+    return average([under(one) for one in belief.samples], in_logs=False)
 
 
 def in_users_units(belief: Belief, falling: Surface, u: Array, sign: float) -> float:

@@ -33,14 +33,14 @@ from typing import Any
 
 import numpy as np
 
-from ..acquisition.optimize.candidates import known, unseen
+from ..acquisition.optimize.candidates import is_visited, random_unvisited
 from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..numerics import Array
 from ..space.parameters import Choice, plain
 from ..space.space import Parameter, Space
-from .base import Situation
-from .initial_design import start
+from .base import SearchContext
+from .initial_design import initial_suggestion
 
 TRIES = 4  # answers of the sampler that may be known already before a random new point is taken
 _quiet = threading.RLock()
@@ -62,22 +62,22 @@ class TPE:
         if find_spec("optuna") is None:  # said now and not after the start; the import itself is slow, and waits
             raise MethodError('TPE needs Optuna, which is not installed; install it with\n  pip install "shoestring[optuna]"')
 
-    def suggest(self, situation: Situation) -> Suggestion:
-        begun = start(situation, "TPE")
+    def suggest(self, context: SearchContext) -> Suggestion:
+        begun = initial_suggestion(context, "TPE")
         if begun is not None:
             return begun
-        space, seen = situation.space, situation.seen
+        space, seen = context.space, context.data
         why = f"Optuna's TPE on {len(seen.eligible)} trials"
         with quiet():
-            study = self._study(situation)
+            study = self._study(context)
             for _ in range(TRIES):  # a known answer stays in Optuna's study as running: the next one is drawn away from it
                 u = ask(study, space)
-                if not known(u[None, :], situation.taken)[0]:
+                if not is_visited(u[None, :], context.visited)[0]:
                     return Suggestion(space.decode(u), by="TPE", why=why)
-        u = unseen(space, situation.taken, situation.rng)
+        u = random_unvisited(space, context.visited, context.rng)
         return Suggestion(space.decode(u), by="TPE", why="random, since Optuna's TPE repeats itself here")
 
-    def _study(self, situation: Situation) -> Any:
+    def _study(self, context: SearchContext) -> Any:
         """An Optuna study of what was seen, in the order of the trials: the sampler trusts recent ones more."""
         import optuna
         from optuna.trial import TrialState
@@ -85,13 +85,13 @@ class TPE:
         sampler = optuna.samplers.TPESampler(
             n_startup_trials=0,  # the start was ours
             n_ei_candidates=int(self.candidates),
-            seed=int(situation.rng.integers(2**32)),
+            seed=int(context.rng.integers(2**32)),
             multivariate=self.multivariate,
-            group=self.multivariate and situation.encoding.conditional,  # or else conditional ones are drawn alone
+            group=self.multivariate and context.encoding.conditional,  # or else conditional ones are drawn alone
             constant_liar=True,
         )
         study = optuna.create_study(sampler=sampler, direction="minimize")
-        seen, space = situation.seen, situation.space
+        seen, space = context.data, context.space
         for (params, kinds), value in zip(translated(space, seen.U[seen.eligible]), seen.y[seen.eligible].tolist(), strict=True):
             study.add_trial(record(params, kinds, TrialState.COMPLETE, value))
         for params, kinds in translated(space, np.vstack([seen.failed, seen.pending])):

@@ -36,7 +36,7 @@ def look_again(study: Study) -> None:
             log.info("the space of study %r was extended by another process; this one goes on in it", study.name)
         study.space = study.checkpoints.space = known[-1]
         study._encoding = Encoding(study.space)
-        study.ledger.widen(study.space)
+        study.state.widen(study.space)
     study.spaces = [*known[:-1], study.space]
 
 

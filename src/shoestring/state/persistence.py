@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..budget import Budget
 from ..data.trial import Trial
-from ..errors import Behind, MethodError, ShoestringError, StudyError
+from ..errors import Conflict, MethodError, ShoestringError, StudyError
 from ..space.extend import known_space, look_again, require_same
 from ..space.space import Space
 from ..storage import Storage, StudyRecord, open_storage
 from .registry import NAMES, read_code, text_of
-from .study_state import Ledger
+from .study_state import StudyState
 
 if TYPE_CHECKING:
     from ..study import Study
@@ -47,7 +47,7 @@ def settings_of(study: Study) -> dict[str, Any]:
     return state
 
 
-def begun(study: Study, storage: Storage, name: str, lease: float, extend: bool) -> Ledger:
+def begun(study: Study, storage: Storage, name: str, lease: float, extend: bool) -> StudyState:
     """The study in its storage: as it is there, perhaps with a wider space, or new, saved before its first trial."""
     record, new = storage.begin(name, settings_of(study))
     if not new:  # somebody else may have been quicker
@@ -56,7 +56,7 @@ def begun(study: Study, storage: Storage, name: str, lease: float, extend: bool)
         take_over(study, record)
         if extend:
             save_wider(study, storage, record)
-    return Ledger(study.space, storage, record.id, lease, partial(look_again, study))
+    return StudyState(study.space, storage, record.id, lease, partial(look_again, study))
 
 
 def take_over(study: Study, found: StudyRecord) -> None:
@@ -81,7 +81,7 @@ def save(study: Study) -> None:
     """
     settings = settings_of(study)
     del settings["space"]
-    study.storage.revise(study.ledger.study, settings)
+    study.storage.revise(study.state.study, settings)
 
 
 def save_wider(study: Study, storage: Storage, record: StudyRecord) -> None:
@@ -98,7 +98,7 @@ def save_wider(study: Study, storage: Storage, record: StudyRecord) -> None:
         try:
             storage.revise(record.id, settings, if_still={"space": known})
             return
-        except Behind:
+        except Conflict:
             record = find_record(storage, record.name)
 
 
@@ -153,8 +153,8 @@ def to_json(study: Study) -> str:
     state["seconds"] = study.seconds
     state["budget"] = None if study.budget is None else asdict(study.budget)
     state["space"] = json.loads(study.space.to_json())
-    state["trials"] = [trial.to_dict() | {"basis": {}} for trial in study.ledger.trials]  # by a clock that stays here
-    state["queue"] = [[dict(each.config), dict(each.suggestion)] for each in study.ledger.queue]
+    state["trials"] = [trial.to_dict() | {"basis": {}} for trial in study.state.trials]  # by a clock that stays here
+    state["queue"] = [[dict(each.config), dict(each.suggestion)] for each in study.state.queue]
     return json.dumps(state, allow_nan=False)
 
 
@@ -172,9 +172,9 @@ def from_json(kind: type[Study], text: str, **code: Any) -> Study:
         study.unit = state["unit"]
         study.seconds = float(state["seconds"])
         for record in state["trials"]:
-            study.ledger.write(Trial.from_dict(record))
+            study.state.write(Trial.from_dict(record))
         for config, suggestion in state["queue"]:
-            study.ledger.enqueue(config, suggestion)
+            study.state.enqueue(config, suggestion)
     except json.JSONDecodeError as error:
         raise StudyError(f"this study cannot be read: {error}") from None
     except (KeyError, TypeError, ValueError) as error:

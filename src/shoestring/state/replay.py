@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from ..data.history import History
 from ..data.intermediate import asked_again
 from ..data.trial import State, Suggestion, Trial
-from ..search.base import Situation
+from ..search.base import SearchContext
 from ..search.batch import suggest_many
-from ..search.budget_filter import keep_to_budget
+from ..search.budget_filter import filter_by_budget
 from ..space.space import Config
 from ..storage import Stored
 from ..surrogate.belief import Spending
@@ -38,7 +38,7 @@ class Replay:
 def replay(study: Study) -> Replay:
     """Compute every suggestion again, in order, until one differs."""
     checked = passed_over = 0
-    stored = study.storage.since(study.ledger.study, 0).trials
+    stored = study.storage.since(study.state.study, 0).trials
     for trial in [each.trial for each in stored]:
         if "seen" not in trial.basis:
             passed_over += 1
@@ -57,22 +57,22 @@ def asked(trial: Trial) -> Config:
 
 def suggested_again(study: Study, trial: Trial, stored: Sequence[Stored]) -> Config:
     found: Suggestion
-    situation = then(study, trial, stored)
+    context = then(study, trial, stored)
     if "batch" in trial.basis:
         place, count = trial.basis["batch"]
-        found = suggest_many(study.method, situation, count)[place]
+        found = suggest_many(study.method, context, count)[place]
     else:
-        found = keep_to_budget(study.method.suggest(situation), situation)
+        found = filter_by_budget(study.method.suggest(context), context)
     return found.config
 
 
-def then(study: Study, trial: Trial, stored: Sequence[Stored]) -> Situation:
+def then(study: Study, trial: Trial, stored: Sequence[Stored]) -> SearchContext:
     """All that the method could look at when it suggested the trial."""
     past = known_at(stored, trial.basis["seen"], trial.basis.get("reports", {}))
     space = study.spaces[min(trial.basis.get("space", 0), len(study.spaces) - 1)]
     history = History(tuple(past), space, study.direction == "maximize")
     spending = trial.basis.get("spending")
-    return replace(study.situation_of(history), spending=None if spending is None else Spending(*spending))
+    return replace(study.context_of(history), spending=None if spending is None else Spending(*spending))
 
 
 # -- what was known ----------------------------------------------------------------------------------------------------

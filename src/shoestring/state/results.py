@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from ..data.history import History
-from ..data.outcome import Outcome, conclude, is_cost
+from ..data.outcome import Outcome, finish_trial, is_cost
 from ..data.trial import State, Trial
 from ..errors import MethodError, OutcomeError, TrialError
 from ..execution.evaluate import Evaluation
 from ..space.parameters import plain
 from ..space.space import Space
 from ..storage.trial_lifecycle import awaits_late_result
-from .study_state import Ledger
+from .study_state import StudyState
 
 log = logging.getLogger("shoestring")
 
@@ -31,7 +31,7 @@ class Records:
         self, space: Space, direction: Literal["minimize", "maximize"], unit: str, per_hour: float | None
     ) -> None:
         self.space, self.direction, self.unit, self.per_hour = space, direction, unit, per_hour
-        self.ledger: Ledger
+        self.state: StudyState
         self._lock = threading.RLock()
 
     @property
@@ -42,14 +42,14 @@ class Records:
 
     def detached(self) -> History:
         """A copy of the trials that this process knows of."""
-        return History(tuple(trial.detached() for trial in self.ledger.trials), self.space, self.direction == "maximize")
+        return History(tuple(trial.detached() for trial in self.state.trials), self.space, self.direction == "maximize")
 
     @property
     def best(self) -> Trial | None:
         """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
-        if self.ledger.heart is not None and not len(self.ledger):  # no need to read all the others
-            self.ledger.look_again()
-            return self.ledger.storage.best(self.ledger.study, self.direction == "maximize")
+        if self.state.heart is not None and not len(self.state):  # no need to read all the others
+            self.state.look_again()
+            return self.state.storage.best(self.state.study, self.direction == "maximize")
         self.refresh()
         found = self.log.best
         return None if found is None else found.detached()
@@ -57,12 +57,12 @@ class Records:
     def refresh(self) -> None:
         """Learn what other processes have written."""
         with self._lock:
-            self.ledger.refresh()
+            self.state.refresh()
 
     @property
     def log(self) -> History:
         """The trials that this process knows of, shared with the study: to look at, not to change."""
-        return self.ledger.history(self.direction == "maximize")
+        return self.state.history(self.direction == "maximize")
 
     def tell(
         self,
@@ -87,21 +87,21 @@ class Records:
             told = value if isinstance(value, Outcome) else Outcome(value)
             given: dict[str, Any] = {"cost": cost, "folds": folds, "gradient": gradient}
             told = replace(told, **{name: item for name, item in given.items() if item is not None})
-            return self._close(opened, told, error, self.ledger.seconds_open(opened), censored=censored).detached()
+            return self._close(opened, told, error, self.state.seconds_open(opened), censored=censored).detached()
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
         """Have a config asked next (after those enqueued before it)."""
         with self._lock:
-            self.ledger.enqueue(self.space.check(config), {"by": "you", "why": "enqueued"})
+            self.state.enqueue(self.space.check(config), {"by": "you", "why": "enqueued"})
 
     def add(self, config: Mapping[str, Any], value: float | None = None, **results: Any) -> Trial:
         """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; ``folds=``, ``gradient=``, ``error=`` as for tell."""
         with self._lock:
             error, censored = results.pop("error", None), results.pop("censored", False)
             told = replace(value if isinstance(value, Outcome) else Outcome(value), **results)
-            draft = self.ledger.draft(self.space.check(config), {"by": "you", "why": "added"})
-            finished = conclude(draft, told, error, None, censored=censored, space=self.space)
-            return self.ledger.write(finished).detached()
+            draft = self.state.draft(self.space.check(config), {"by": "you", "why": "added"})
+            finished = finish_trial(draft, told, error, None, censored=censored, space=self.space)
+            return self.state.write(finished).detached()
 
     @property
     def price_of_a_second(self) -> float:
@@ -110,11 +110,11 @@ class Records:
 
     def _find(self, trial: Trial | int) -> Trial:
         number = trial.number if isinstance(trial, Trial) else plain(trial)
-        if isinstance(number, int) and number >= len(self.ledger):  # else the storage tells if others were quicker
-            self.ledger.refresh()
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.ledger):
-            raise TrialError(f"there is no trial {number!r} in this study; it has {len(self.ledger)}")
-        found = self.ledger.trials[number]
+        if isinstance(number, int) and number >= len(self.state):  # else the storage tells if others were quicker
+            self.state.refresh()
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.state):
+            raise TrialError(f"there is no trial {number!r} in this study; it has {len(self.state)}")
+        found = self.state.trials[number]
         if isinstance(trial, Trial) and trial.asked_at != found.asked_at:
             raise TrialError(f"trial {number} was asked by another study, not by this one")
         return found
@@ -129,9 +129,9 @@ class Records:
         censored: bool = False,
         stopped: Mapping[str, str] | None = None,
     ) -> Trial:
-        finished = conclude(trial, told, error, seconds, reports, censored, self.price_of_a_second, self.space, stopped)
+        finished = finish_trial(trial, told, error, seconds, reports, censored, self.price_of_a_second, self.space, stopped)
         late = trial.state is State.RUNNING or awaits_late_result(trial)  # a late result is a result
-        kept = self.ledger.close(finished) if late else trial
+        kept = self.state.close(finished) if late else trial
         same = (kept.state, kept.value, kept.error) == (finished.state, finished.value, finished.error)
         if same and (told.cost is None or kept.cost == finished.cost):
             return kept
@@ -140,7 +140,7 @@ class Records:
     def record(self, trial: Trial, seen: Evaluation) -> Trial:
         """Record an evaluation; a result that cannot be read is a failed trial."""
         with self._lock:
-            opened = self.ledger.trials[trial.number]
+            opened = self.state.trials[trial.number]
             try:
                 return self._close(opened, seen.outcome, seen.error, seen.seconds, seen.reports, seen.censored, seen.stopped)
             except OutcomeError as error:
@@ -148,7 +148,7 @@ class Records:
                 return self._close(opened, Outcome(None, cost), str(error), seen.seconds, seen.reports)
             except TrialError as error:  # somebody else has told another result: no reason to end the others
                 log.warning("%s; what was found now is not kept", error)
-                return self.ledger.trials[trial.number]
+                return self.state.trials[trial.number]
 
     def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> bool:
         """Abandon a trial that was interrupted, charge it, and have its config asked first; False if it has finished.
@@ -156,19 +156,19 @@ class Records:
         ``died``: its worker did. A config with which that happens again and again has failed.
         """
         with self._lock:
-            trial = self.ledger.trials[number]
+            trial = self.state.trials[number]
             if trial.finished:
                 return False
-            seconds = self.ledger.seconds_open(trial)
+            seconds = self.state.seconds_open(trial)
             priced = seconds is not None and (self.unit == "s" or self.per_hour is not None)
-            self.ledger.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None, reports, died)
+            self.state.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None, reports, died)
             return True
 
     def _set_direction(self, direction: Literal["minimize", "maximize"]) -> None:
         self.refresh()  # another process may have settled it
         if direction == self.direction:
             return
-        if any(trial.state is State.DONE for trial in self.ledger.trials):
+        if any(trial.state is State.DONE for trial in self.state.trials):
             raise MethodError(f"this study was begun to {self.direction}; its results cannot be read the other way up")
         self.direction = direction
-        self.ledger.storage.revise(self.ledger.study, {"direction": direction})
+        self.state.storage.revise(self.state.study, {"direction": direction})

@@ -16,10 +16,10 @@ from dataclasses import replace
 from typing import Any
 
 from ..data.history import History
-from ..data.persistent_list import Pages
+from ..data.persistent_list import PersistentList
 from ..data.trial import State, Trial
-from ..data.trial_table import PART, Columns
-from ..errors import Away, Behind, ConfigError, StorageError, StudyError
+from ..data.trial_table import ROWS_PER_WRITE, TrialTable
+from ..errors import Away, ConfigError, Conflict, StorageError, StudyError
 from ..execution.signals import shielded
 from ..space.space import Config, Space
 from ..storage.base import Changes, Limits, Storage, Stored, Waiting
@@ -32,7 +32,7 @@ from ..storage.trial_lifecycle import lost
 log = logging.getLogger("shoestring")
 
 
-class Ledger:
+class StudyState:
     """Trials are written when they are opened and once more when they are closed."""
 
     def __init__(self, space: Space, storage: Storage, study: int, lease: float, look_again: Callable[[], object]) -> None:
@@ -40,11 +40,11 @@ class Ledger:
         self.space, self.storage, self.study = space, storage, study
         self.look_again = look_again
         self._seal: int | None = None  # of the settings as they were looked at last
-        self.trials: Pages[Trial] = Pages()
-        self.columns = Columns(space)
+        self.trials: PersistentList[Trial] = PersistentList()
+        self.table = TrialTable(space)
         self.queue: list[Waiting] = []
         self.clock = 0
-        self.course = Course(storage, study)
+        self.run_status = RunStatus(storage, study)
         self.heart = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
         self._reported: dict[int, float] = {}  # when a trial's reports were kept last
         self._unsure: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and the token of its lease
@@ -63,23 +63,23 @@ class Ledger:
             self._seal = changes.seal
         self._take_all(changes.trials)
         self.clock, self.queue = changes.clock, list(changes.queue)
-        self.course.take(changes)
+        self.run_status.take(changes)
 
     def widen(self, space: Space) -> None:
         """Go on in a space that holds the present one."""
-        self.space, self.columns = space, Columns.of(self.trials, space)
+        self.space, self.table = space, TrialTable.of(self.trials, space)
 
     def _take_all(self, found: Sequence[Stored]) -> None:
-        with many_at_once() if len(found) > PART else contextlib.nullcontext():
-            for start in range(0, len(found), PART):
-                self._take_together(found[start : start + PART])
+        with many_at_once() if len(found) > ROWS_PER_WRITE else contextlib.nullcontext():
+            for start in range(0, len(found), ROWS_PER_WRITE):
+                self._take_together(found[start : start + ROWS_PER_WRITE])
 
     def _take_together(self, found: Sequence[Stored]) -> None:
         """At once where they are the next ones, as when a study is opened; else one after the other."""
         trials, known = [stored.trial for stored in found], len(self.trials)
         if len(found) > 1 and [trial.number for trial in trials] == list(range(known, known + len(found))):
             with contextlib.suppress(ConfigError):  # one after the other tells which does not fit
-                self.columns.put_all(known, trials)
+                self.table.put_all(known, trials)
                 self.trials.extend(trials)
                 return
         for stored in found:
@@ -88,7 +88,7 @@ class Ledger:
     def _take(self, stored: Stored) -> Trial:
         trial = stored.trial
         try:
-            self.columns.put(trial.number, trial)  # first, so that nothing is known of a trial that does not fit
+            self.table.put(trial.number, trial)  # first, so that nothing is known of a trial that does not fit
         except ConfigError as error:
             wider = f"trial {trial.number} is of a wider space ({error})"
             raise StudyError(f"{wider}: the study was extended; open it again") from None
@@ -108,7 +108,7 @@ class Ledger:
 
     def history(self, maximize: bool) -> History:
         """A view for the optimizer's own use: it shares the records' dicts."""
-        return History(Pages(self.trials), self.space, maximize, self.columns, self.columns.stamp)
+        return History(PersistentList(self.trials), self.space, maximize, self.table, self.table.version)
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Ledger:
             try:
                 numbered = replace(trial, number=len(self.trials))
                 return self._own(self.storage.write(self.study, numbered, at_target=self.at_target(trial)), numbered)
-            except Behind:
+            except Conflict:
                 self.refresh()
 
     def close(self, trial: Trial, again: bool = False) -> Trial:
@@ -251,7 +251,7 @@ class Ledger:
         return [trial for trial in running if surely_dead(holders.get(trial.number, ""))]
 
 
-class Course:
+class RunStatus:
     """Of one study, as this process knows it.
 
     halted  why an end was asked for, None if that is over;   halts  how often that was,

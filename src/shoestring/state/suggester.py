@@ -14,21 +14,21 @@ from typing import Any
 
 from ..budget import Budget
 from ..cost.base import CostModel
-from ..data.dataset import observe
+from ..data.dataset import to_dataset
 from ..data.history import History
 from ..data.trial import State, Trial
-from ..data.visited import Taken
-from ..errors import Behind, MethodError, NothingFits, OverBudget, SpaceExhausted
+from ..data.visited import VisitedSet
+from ..errors import Conflict, MethodError, NothingFits, OverBudget, SpaceExhausted
 from ..execution.factory import length_of_time
-from ..search.base import Method, Situation
+from ..search.base import Method, SearchContext
 from ..search.batch import suggest_many
-from ..search.budget_filter import keep_to_budget
-from ..search.pruning import Prospect, prospect
+from ..search.budget_filter import filter_by_budget
+from ..search.pruning import PruningForecast, pruning_forecast
 from ..space.encoding import Encoding
 from ..space.parameters import plain
 from ..space.space import Config, Space
 from ..storage import Limits, Storage
-from ..surrogate.auto_subset import learnt_from
+from ..surrogate.auto_subset import training_size
 from ..surrogate.belief import Spending
 from ..surrogate.sparse import Model
 from .replay import reports_seen
@@ -82,14 +82,14 @@ class Asking(Records):
         trials: list[Trial] = []
         with self._lock:
             while len(trials) < count:
-                with self.storage.asking(self.ledger.study):
+                with self.storage.asking(self.state.study):
                     self.reap()
-                    self.ledger.refresh()
-                    trials += [trial.detached() for trial in self.ledger.found_again()]
+                    self.state.refresh()
+                    trials += [trial.detached() for trial in self.state.found_again()]
                     try:
                         for config, how in self._next(count - len(trials)):
-                            trials.append(self.ledger.open(config, limits=self.limits, seconds=lease, **how).detached())
-                    except Behind:
+                            trials.append(self.state.open(config, limits=self.limits, seconds=lease, **how).detached())
+                    except Conflict:
                         continue
                     except (OverBudget, SpaceExhausted, NothingFits) as end:
                         if trials:
@@ -99,56 +99,56 @@ class Asking(Records):
 
     def reap(self) -> None:
         """Have the trials of workers that are gone asked again, and charge them."""
-        self.ledger.reap(self.price_of_a_second if self.unit == "s" or self.per_hour is not None else None)
+        self.state.reap(self.price_of_a_second if self.unit == "s" or self.per_hour is not None else None)
 
     def _next(self, count: int) -> Iterator[tuple[Config, dict[str, Any]]]:
         """Configs to open, and where they come from."""
-        waiting = self.ledger.queue[:count]
+        waiting = self.state.queue[:count]
         for each in waiting:
             yield dict(each.config), {"suggestion": each.suggestion, "queued": each.id}
         if len(waiting) == count:
             return
         if waiting:  # they are open now, and others may have written meanwhile: ``seen`` must name what is looked at
-            self.ledger.refresh()
+            self.state.refresh()
         began, count = time.perf_counter(), count - len(waiting)
-        situation = self.situation
+        context = self.context
         if count == 1:
-            suggested = [keep_to_budget(self.method.suggest(situation), situation)]
+            suggested = [filter_by_budget(self.method.suggest(context), context)]
         else:
-            suggested = suggest_many(self.method, situation, count)
+            suggested = suggest_many(self.method, context, count)
         self.optimizer_seconds += time.perf_counter() - began
-        self._mind_the_part(situation)
-        basis: dict[str, Any] = {"seen": self.ledger.clock}
-        if situation.spending is not None:
-            basis["spending"] = [*astuple(situation.spending)]
+        self._mind_the_part(context)
+        basis: dict[str, Any] = {"seen": self.state.clock}
+        if context.spending is not None:
+            basis["spending"] = [*astuple(context.spending)]
         if len(self.spaces) > 1:
             basis["space"] = len(self.spaces) - 1
-        if reports := reports_seen(situation.history):
+        if reports := reports_seen(context.history):
             basis["reports"] = reports
         for place, found in enumerate(suggested):
             batch = {"batch": [place, count]} if count > 1 else {}
             yield found.config, {"suggestion": found.to_dict(), "basis": basis | batch}
 
-    def _mind_the_part(self, situation: Situation) -> None:
+    def _mind_the_part(self, context: SearchContext) -> None:
         """Say so once when the model begins to learn from a part of the trials."""
-        finished = situation.history.number_of(State.DONE)
-        part = None if self.partial else learnt_from(self.model, finished, len(self.space))
-        if part is not None and situation.known is not None:
+        finished = context.history.number_of(State.DONE)
+        part = None if self.partial else training_size(self.model, finished, len(self.space))
+        if part is not None and context.warm_start is not None:
             self.partial = True
             log.info("the model learns from %d of %d trials from now on (%s)", part, finished, self.model.subset)
 
     @property
-    def situation(self) -> Situation:
+    def context(self) -> SearchContext:
         """All that a method may look at, at this moment."""
-        return self.situation_of(self.log)
+        return self.context_of(self.log)
 
-    def situation_of(self, history: History) -> Situation:
+    def context_of(self, history: History) -> SearchContext:
         """The same, of another history."""
         index, space = history.counted, history.space  # an interrupted trial shifts nothing
         encoding = self._encoding if space is self.space else Encoding(space)  # it was narrower once
-        return Situation(
-            space, encoding, partial(observe, history), Taken.of(history), history, index, self.seed, self.model, self.initial,
-            history.known, self.cost_model, self._spending(history), self.unit,
+        return SearchContext(
+            space, encoding, partial(to_dataset, history), VisitedSet.of(history), history, index, self.seed, self.model, self.initial,
+            history.warm_start, self.cost_model, self._spending(history), self.unit,
         )
 
     def _spending(self, history: History) -> Spending | None:
@@ -161,13 +161,13 @@ class Asking(Records):
             return Spending(self.budget.trials, history.counted, min(self.initial, history.counted), in_cost=False)
         assert self.budget.seconds is not None
         taken = sum(trial.seconds or 0.0 for trial in start)
-        return Spending(self.budget.seconds, self.ledger.course.seconds, taken, in_cost=False)
+        return Spending(self.budget.seconds, self.state.run_status.seconds, taken, in_cost=False)
 
-    def prospect(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> Prospect | None:
+    def pruning_forecast(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> PruningForecast | None:
         """Whether a running trial with such reports may still become the answer; None where no model can tell."""
         with self._lock:
             began = time.perf_counter()
-            found = prospect(self.situation, self._find(trial), reports)
+            found = pruning_forecast(self.context, self._find(trial), reports)
             self.optimizer_seconds += time.perf_counter() - began
             return found
 

@@ -28,7 +28,7 @@ from types import EllipsisType
 from typing import Any
 
 from ..data.trial import State, Trial
-from ..errors import Behind, OverBudget, StorageError, TrialError
+from ..errors import Conflict, OverBudget, StorageError, TrialError
 from .base import Lease, Limits, Settings, Stored
 from .codec import plain_name, to_text
 
@@ -101,12 +101,12 @@ def no_trial(number: int, trials: int) -> TrialError:
     return TrialError(f"there is no trial {number!r} in this study; it has {trials}")
 
 
-def behind(number: int, trials: int) -> Behind:
-    return Behind(f"trial {number} cannot be written: the next one is {trials}; look again")
+def behind(number: int, trials: int) -> Conflict:
+    return Conflict(f"trial {number} cannot be written: the next one is {trials}; look again")
 
 
-def taken(entry: int) -> Behind:
-    return Behind(f"the waiting config {entry} has been taken by somebody else; look again")
+def taken(entry: int) -> Conflict:
+    return Conflict(f"the waiting config {entry} has been taken by somebody else; look again")
 
 
 MOST = sys.float_info.max
@@ -208,7 +208,7 @@ class Revision:
     def _require_unchanged(self, known: Mapping[str, Any]) -> None:
         for name, value in self.if_still.items():
             if known.get(name) != value:
-                raise Behind(f"the study's {name} has been changed by somebody else; look again")
+                raise Conflict(f"the study's {name} has been changed by somebody else; look again")
 
 
 def revision(

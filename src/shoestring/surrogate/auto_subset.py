@@ -23,9 +23,9 @@ from .gp import GP, sample_by_rank
 from .sparse import FITC, VFE, Model
 from .subset import KMeansSubset, Rows, Subset, last_refresh
 
-CHEAP = 300  # trials up to which everything is learnt from all of them
-TEACHERS = 150  # trials that hyperparameters are learnt from beyond that: half of them the best, the others evenly by rank
-MOST = 500  # trials in the posterior, beside those since the last refresh
+MAX_EXACT_TRIALS = 300  # trials up to which everything is learnt from all of them
+HYPERPARAMETER_TRIALS = 150  # trials that hyperparameters are learnt from beyond that: half of them the best, the others evenly by rank
+MAX_POSTERIOR_TRIALS = 500  # trials in the posterior, beside those since the last refresh
 
 
 @dataclass(frozen=True)
@@ -33,20 +33,20 @@ class AutoSubset(KMeansSubset):
     """All trials up to MOST, then the best of each of so many clusters; hyperparameters from TEACHERS of them beyond CHEAP."""
 
     def rows(self, Z: Array, y: Array, at_target: NDArray[np.bool_], encoding: Encoding, seed: int) -> Rows:
-        return np.arange(len(y)) if len(y) <= MOST else super().rows(Z, y, at_target, encoding, seed)
+        return np.arange(len(y)) if len(y) <= MAX_POSTERIOR_TRIALS else super().rows(Z, y, at_target, encoding, seed)
 
-    def teachers(self, y: Array) -> Rows:
-        if len(y) <= CHEAP:
+    def hyperparameter_rows(self, y: Array) -> Rows:
+        if len(y) <= MAX_EXACT_TRIALS:
             return np.arange(len(y))
-        order, half = np.argsort(y, kind="stable"), TEACHERS // 2
+        order, half = np.argsort(y, kind="stable"), HYPERPARAMETER_TRIALS // 2
         others = order[half:]
-        return np.sort(np.concatenate([order[:half], others[sample_by_rank(y[others], TEACHERS - half)]]))
+        return np.sort(np.concatenate([order[:half], others[sample_by_rank(y[others], HYPERPARAMETER_TRIALS - half)]]))
 
     def in_use(self, trials: int, parameters: int) -> bool:
-        return trials > MOST and super().in_use(trials, parameters)
+        return trials > MAX_POSTERIOR_TRIALS and super().in_use(trials, parameters)
 
     def count(self, refresh: int) -> int:
-        return min(MOST, refresh)
+        return min(MAX_POSTERIOR_TRIALS, refresh)
 
 
 def with_subset(model: Model, subset: object) -> Model:
@@ -63,7 +63,7 @@ def with_subset(model: Model, subset: object) -> Model:
     return replace(model, subset=subset if isinstance(subset, Subset) else AutoSubset() if subset == "auto" else None)
 
 
-def learnt_from(model: Model, trials: int, parameters: int) -> int | None:
+def training_size(model: Model, trials: int, parameters: int) -> int | None:
     """About how many trials the model learns from; None while these are all."""
     subset = model.subset if isinstance(model, GP) else None
     refresh = last_refresh(trials, parameters)

@@ -12,23 +12,23 @@ from numpy.typing import NDArray
 
 from ..cost.base import CostModel, CostObservations, CostPosterior, remember
 from ..cost.censored import fit_costs
-from ..data.dataset import Observations
+from ..data.dataset import Dataset
 from ..numerics import Array, cholesky, single_threaded
 from ..space.encoding import Encoding
-from .feasibility import Viability, learn_viability
-from .gp import GP, SAMPLE, Fit, cold_start_due, sample_by_rank
-from .gradient_data import Gradients
+from .feasibility import Feasibility, fit_feasibility
+from .gp import GP, SAMPLE_ROWS, Fit, cold_start_due, sample_by_rank
+from .gradient_data import GradientData
 from .mcmc import DIGITS, sampled_fits
-from .output_transform import KINDS, Output
+from .output_transform import KINDS, OutputTransform
 from .posterior import Posterior
 from .sparse import Model
 from .subset import refreshed
 
 log = logging.getLogger("shoestring")
 
-MANY = 400  # rows that what fails and what things cost are learnt from at most: neither needs to be known better
-OFTEN = 0.5  # a slope that was told with this share of the trials will be told with the next
-AVERAGE = 0.0  # of standardised values: what a failure that could be foreseen counts as, at best
+MAX_AUXILIARY_ROWS = 400  # rows that what fails and what things cost are learnt from at most: neither needs to be known better
+MIN_GRADIENT_SHARE = 0.5  # a slope that was told with this share of the trials will be told with the next
+FAILURE_FLOOR = 0.0  # of standardised values: what a failure that could be foreseen counts as, at best
 
 
 @dataclass(frozen=True)
@@ -74,62 +74,62 @@ class Belief:
     encoding: Encoding
     objective: Posterior
     incumbent: float
-    output: Output
+    output: OutputTransform
     fit: Fit
-    viability: Viability | None
+    feasibility: Feasibility | None
     cost: CostPosterior | None = None
-    typical_log_cost: float = 0.0
+    median_log_cost: float = 0.0
     priced: int = 0
     spending: Spending | None = None
-    remembered: Mapping[str, Any] = field(default_factory=dict)
-    tried: Array = field(default_factory=lambda: np.empty((0, 0)))
-    alternatives: tuple[Belief, ...] = ()
-    settled: Posterior | None = None
-    waiting: Array = field(default_factory=lambda: np.empty((0, 0)))
-    running: Array = field(default_factory=lambda: np.empty((0, 0)))
-    sloped: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    slope_share: float = 0.0
+    warm_start: Mapping[str, Any] = field(default_factory=dict)
+    evaluated: Array = field(default_factory=lambda: np.empty((0, 0)))
+    hyperparameter_samples: tuple[Belief, ...] = ()
+    without_pending: Posterior | None = None
+    pending: Array = field(default_factory=lambda: np.empty((0, 0)))
+    pending_at_target: Array = field(default_factory=lambda: np.empty((0, 0)))
+    gradient_columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    gradient_noise_share: float = 0.0
     trials: int = 0
 
     @property
-    def sets(self) -> tuple[Belief, ...]:
+    def samples(self) -> tuple[Belief, ...]:
         """One belief for each set of hyperparameters: what an average is taken over."""
-        return self.alternatives or (self,)
+        return self.hyperparameter_samples or (self,)
 
     def moments(self, Z: Array) -> tuple[Array, Array]:
         """Of the objective at features Z, over all sets: the mean of means, the mean of variances + the variance of means."""
-        found = [each.objective.mean_and_variance(Z) for each in self.sets]
+        found = [each.objective.mean_and_variance(Z) for each in self.samples]
         means, variances = np.array([mean for mean, _ in found]), np.array([variance for _, variance in found])
         return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
     def fitted_mean(self, Z: Array) -> Array:
         """The mean over all sets before pending trials were added."""
-        return np.asarray(np.mean([each.fit.posterior.mean_at(Z) for each in self.sets], axis=0))
+        return np.asarray(np.mean([each.fit.posterior.mean_at(Z) for each in self.samples], axis=0))
 
     def gain(self, z: Array) -> float:
         """Expected improvement at one point's features (1 x p), in the user's units; the chance of failure not counted."""
         gains = []
-        for each in self.sets:
+        for each in self.samples:
             mean, variance = each.objective.mean_and_variance(z)
             gains.append(each.output.gain(float(mean[0]), float(np.sqrt(variance[0])), each.incumbent))
         return float(np.mean(gains))
 
-    def knowledge(self, trials: int) -> dict[str, Any]:
+    def to_warm_start(self, trials: int) -> dict[str, Any]:
         """What the next fit starts from, JSON-ready."""
         known: dict[str, Any] = {"theta": self.fit.theta.tolist(), "output": self.output.kind, "trials": trials}
-        if self.alternatives:
-            known["sets"] = [np.round(each.fit.theta, DIGITS).tolist() for each in self.alternatives]
-        notes = [fit.note for fit in (self.fit, self.viability.fit if self.viability else None) if fit is not None and fit.note]
-        if self.viability is not None:
-            known["viability"] = self.viability.fit.theta.tolist()
+        if self.hyperparameter_samples:
+            known["sets"] = [np.round(each.fit.theta, DIGITS).tolist() for each in self.hyperparameter_samples]
+        notes = [fit.note for fit in (self.fit, self.feasibility.fit if self.feasibility else None) if fit is not None and fit.note]
+        if self.feasibility is not None:
+            known["viability"] = self.feasibility.fit.theta.tolist()
         if self.cost is not None:
             known["cost"] = remember(self.cost, self.priced)
         return known | ({"note": "; ".join(notes)} if notes else {})
 
 
 @single_threaded
-def form_belief(
-    seen: Observations,
+def fit_belief(
+    seen: Dataset,
     encoding: Encoding,
     model: Model,
     last: Mapping[str, Any] | None,
@@ -148,35 +148,35 @@ def form_belief(
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
     due = start is None or cold_start_due(n, int(last["trials"]))
     if model.subset is not None and model.subset.in_use(seen.finished, len(encoding.space)):
-        whole = seen.without_traces()
-        seen = whole.only(model.subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
+        whole = seen.without_intermediate()
+        seen = whole.select(model.subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
         due = due or refreshed(len(whole.y), int(last["trials"]), len(encoding.space))
     kind = None if due else last.get("output")
     output, fit = fit_output(seen, encoding.features(seen.U), encoding, model, start, due, kind)
-    failed = encoding.features(seen.failed[-MANY // 2 :])
+    failed = encoding.features(seen.failed[-MAX_AUXILIARY_ROWS // 2 :])
     labels = np.array(last["viability"], dtype=float) if last.get("viability") else None
-    viability = learn_viability(Z[spread_rows(n, MANY)], failed, encoding.groups, start=labels, cold=due)
-    foreseen = failed[:0] if viability is None else failed[viability.foreseen()]
+    feasibility = fit_feasibility(Z[spread_rows(n, MAX_AUXILIARY_ROWS)], failed, encoding.groups, start=labels, cold=due)
+    foreseen = failed[:0] if feasibility is None else failed[feasibility.predicted_failures()]
     pending = encoding.features(seen.pending)
-    typical = float(np.median(seen.gamma)) if len(seen.gamma) else 0.0
+    typical = float(np.median(seen.log_cost)) if len(seen.log_cost) else 0.0
     tried = seen.U[: seen.finished]
     tried = encoding.space.at_target(tried) if encoding.space.fidelities else tried
-    if viability is not None and encoding.space.fidelities:
-        tried = answerable(tried, seen, viability, encoding)
+    if feasibility is not None and encoding.space.fidelities:
+        tried = feasible_evaluated(tried, seen, feasibility, encoding)
     answers = encoding.features(tried)
     running = encoding.space.at_target(seen.pending)
-    sloped = expected_slopes(seen, encoding, output, model)
+    sloped = expected_gradient_columns(seen, encoding, output, model)
 
     def under(fit: Fit) -> Belief:
         """What is believed under one set of hyperparameters."""
         objective, incumbent = fit.posterior, float(fit.posterior.mean_at(answers).min())
         if len(foreseen):
-            objective = objective.condition(foreseen, np.maximum(objective.mean_at(foreseen), AVERAGE))
+            objective = objective.condition(foreseen, np.maximum(objective.mean_at(foreseen), FAILURE_FLOOR))
         settled = objective
         if len(pending):
-            objective = with_pending(objective, pending)
+            objective = with_pessimistic_pending(objective, pending)
         return Belief(
-            encoding, objective, incumbent, output, fit, viability, cost, typical, len(seen.gamma), spending, last,
+            encoding, objective, incumbent, output, fit, feasibility, cost, typical, len(seen.log_cost), spending, last,
             tried, (), settled, pending, running, sloped, float(np.exp(fit.theta[-1])) if len(sloped) else 0.0,
             n,
         )
@@ -187,37 +187,37 @@ def form_belief(
     assert isinstance(model, GP)  # no other integrates hyperparameters out
     sets = np.array(last["sets"], dtype=float) if last.get("sets") and last.get("output") == output.kind else None
     rng = np.random.default_rng(0) if rng is None else rng
-    slopes = Gradients.of(seen, encoding, output)
+    slopes = GradientData.of(seen, encoding, output)
     drawn = sampled_fits(model, fit, encoding.groups, rng, sets, encoding.fidelities, slopes)
-    belief = replace(belief, alternatives=tuple(under(each) for each in drawn))
+    belief = replace(belief, hyperparameter_samples=tuple(under(each) for each in drawn))
     return replace(belief, incumbent=float(belief.fitted_mean(answers).min()))
 
 
-def believed_cost(
-    seen: Observations, encoding: Encoding, model: CostModel, known: Mapping[str, Any] | None = None
+def fit_cost(
+    seen: Dataset, encoding: Encoding, model: CostModel, known: Mapping[str, Any] | None = None
 ) -> CostPosterior | None:
     """The cost model fitted to what was paid so far; some models need no data."""
-    rows = spread_rows(len(seen.gamma), MANY)
-    costs = CostObservations(seen.priced[rows], seen.gamma[rows], seen.censored[rows])
+    rows = spread_rows(len(seen.log_cost), MAX_AUXILIARY_ROWS)
+    costs = CostObservations(seen.cost_points[rows], seen.log_cost[rows], seen.censored[rows])
     return fit_costs(model, costs, encoding, known) if len(costs) or getattr(model, "needs_no_data", False) else None
 
 
-def answerable(tried: Array, seen: Observations, viability: Viability, encoding: Encoding) -> Array:
+def feasible_evaluated(tried: Array, seen: Dataset, feasibility: Feasibility, encoding: Encoding) -> Array:
     """Of tried configs, those that succeeded at the target, or are likelier to than not; all, if there are none."""
     proven = seen.at_target[: len(tried)]
     failed = np.array([(np.abs(seen.failed - u) < 1e-9).all(axis=1).any() for u in tried], dtype=bool)
-    kept = proven | (viability.likely(encoding.features(tried)) & ~failed)
+    kept = proven | (feasibility.is_likely(encoding.features(tried)) & ~failed)
     return tried[kept] if kept.any() else tried
 
 
-def expected_slopes(seen: Observations, encoding: Encoding, output: Output, model: Model) -> NDArray[np.intp]:
+def expected_gradient_columns(seen: Dataset, encoding: Encoding, output: OutputTransform, model: Model) -> NDArray[np.intp]:
     """The columns whose slopes the next trial will tell: those of most trials in which the parameter counts, if of any use."""
-    used = Gradients.of(seen, encoding, output) if isinstance(model, GP) else None  # a sparse model learns nothing from slopes
+    used = GradientData.of(seen, encoding, output) if isinstance(model, GP) else None  # a sparse model learns nothing from slopes
     if used is None:
         return np.empty(0, dtype=np.intp)
     times = np.bincount(used.columns, minlength=encoding.width)
     active = encoding.space.active(seen.U[: seen.finished]).sum(axis=0)[encoding.groups]
-    return np.flatnonzero((times > 0) & (times >= OFTEN * active))
+    return np.flatnonzero((times > 0) & (times >= MIN_GRADIENT_SHARE * active))
 
 
 def spread_rows(count: int, most: int) -> NDArray[np.intp]:
@@ -229,7 +229,7 @@ def spread_rows(count: int, most: int) -> NDArray[np.intp]:
     return np.concatenate([early, np.arange(count - late, count)])
 
 
-def with_pending(objective: Posterior, waiting: Array) -> Posterior:
+def with_pessimistic_pending(objective: Posterior, waiting: Array) -> Posterior:
     """The posterior as if each open trial came out one deviation worse than expected, given those opened before it.
 
     By one joint step: with C C' the covariance of the open results, their values are mean + C 1. The uncertainty there
@@ -242,8 +242,8 @@ def with_pending(objective: Posterior, waiting: Array) -> Posterior:
 
 
 def fit_output(
-    seen: Observations, Z: Array, encoding: Encoding, model: Model, start: Array | None, due: bool, kind: str | None
-) -> tuple[Output, Fit]:
+    seen: Dataset, Z: Array, encoding: Encoding, model: Model, start: Array | None, due: bool, kind: str | None
+) -> tuple[OutputTransform, Fit]:
     """The fit under the wanted output transform; for "auto" the one with the highest evidence, Jacobian included.
 
     ``kind`` is what was chosen last time, and stays unless a choice is ``due``. Large data are compared by a sample.
@@ -258,24 +258,24 @@ def fit_output(
     else:
         kinds = [kind] if kind in possible else possible
 
-    def fitted(name: str, rows: NDArray[np.intp]) -> tuple[Output, Fit]:
-        few = seen if len(rows) == len(y) else seen.only(rows)
-        output = Output.of(few.y, name)
-        targets, slopes = output.forward(few.y), Gradients.of(few, encoding, output)
-        far = encoding.fidelities
-        return output, model.fit(Z[rows], targets, encoding.groups, start=start, cold=due, far=far, gradients=slopes)
+    def fitted(name: str, rows: NDArray[np.intp]) -> tuple[OutputTransform, Fit]:
+        few = seen if len(rows) == len(y) else seen.select(rows)
+        output = OutputTransform.of(few.y, name)
+        targets, slopes = output.forward(few.y), GradientData.of(few, encoding, output)
+        fidelities = encoding.fidelities
+        return output, model.fit(Z[rows], targets, encoding.groups, start=start, cold=due, fidelities=fidelities, gradients=slopes)
 
-    def comparable(output: Output, fit: Fit, few: Observations) -> float:
+    def comparable(output: OutputTransform, fit: Fit, few: Dataset) -> float:
         """The evidence in the user's units: slopes are stretched with the values."""
-        slopes = Gradients.of(few, encoding, output)
+        slopes = GradientData.of(few, encoding, output)
         stretched = 0.0 if slopes is None else float(np.log(output.slopes(few.y)[slopes.rows]).sum())
-        return fit.evidence + output.log_jacobian(few.y) + stretched
+        return fit.log_likelihood + output.log_jacobian(few.y) + stretched
 
     everything = np.arange(len(y))
     if len(kinds) == 1:
         return fitted(kinds[0], everything)
-    rows = sample_by_rank(y, SAMPLE)
+    rows = sample_by_rank(y, SAMPLE_ROWS)
     tried = [fitted(name, rows) for name in kinds]
-    few = seen if len(rows) == len(y) else seen.only(rows)
+    few = seen if len(rows) == len(y) else seen.select(rows)
     best = max(tried, key=lambda pair: comparable(pair[0], pair[1], few))
     return best if len(rows) == len(y) else fitted(best[0].kind, everything)

@@ -20,7 +20,7 @@ from .kernels import Kernel, bends, squared_distances
 
 
 @dataclass(frozen=True)
-class Values:
+class ValueBlock:
     """f at scaled points A (n x p)."""
 
     A: Array
@@ -30,7 +30,7 @@ class Values:
 
 
 @dataclass(frozen=True)
-class Slopes:
+class DerivativeBlock:
     """df/dz_c: one row a slope, with its scaled point (rows of A), its column c, and s."""
 
     A: Array
@@ -41,7 +41,7 @@ class Slopes:
         return len(self.A)
 
     @classmethod
-    def at(cls, kernel: Kernel, X: Array, columns: NDArray[np.intp]) -> Slopes:
+    def at(cls, kernel: Kernel, X: Array, columns: NDArray[np.intp]) -> DerivativeBlock:
         """Row i: the slope along columns[i] at X[i] (features)."""
         s = np.broadcast_to(kernel.scaled_slope(X), X.shape)[np.arange(len(X)), columns]
         return cls(kernel.scale(X), columns, np.asarray(s))
@@ -56,17 +56,17 @@ class Slopes:
         return self.own[:, None] - B[:, self.columns].T
 
 
-Part = Values | Slopes
+Block = ValueBlock | DerivativeBlock
 
 
-def covariance(kernel: Kernel, one: Part, other: Part) -> Array:
+def covariance(kernel: Kernel, one: Block, other: Block) -> Array:
     """Prior covariances of two lots of values and slopes."""
-    if isinstance(other, Values):
-        if isinstance(one, Values):
+    if isinstance(other, ValueBlock):
+        if isinstance(one, ValueBlock):
             return kernel.covariance(one.A, None if one is other else other.A)
         _, slope = kernel.covariance_and_slope(one.A, other.A)
         return 2.0 * slope * one.along(other.A) * one.s[:, None]
-    if isinstance(one, Values):
+    if isinstance(one, ValueBlock):
         return covariance(kernel, other, one).T
     q = squared_distances(one.A, other.A if one is not other else None)
     first, second, _ = bends(kernel.profile, q)
@@ -76,24 +76,24 @@ def covariance(kernel: Kernel, one: Part, other: Part) -> Array:
 
 
 @dataclass(frozen=True)
-class Near:
+class CovarianceWithGradient:
     """Covariances k (m x n) of f at scaled points B with a basis, and what their gradient needs: for each part, rho' and, for
     slopes, 4 rho'' d_c (s2 and s included)."""
 
     k: Array
     B: Array
-    parts: tuple[Part, ...]
+    parts: tuple[Block, ...]
     factors: tuple[tuple[Array, Array | None], ...]
 
     def pull_back(self, weights: Array) -> Array:
         """sum_j weights_ij dk_ij/db_i (m x p)."""
-        if len(self.parts) == 1 and isinstance(self.parts[0], Values):  # by far the most frequent
+        if len(self.parts) == 1 and isinstance(self.parts[0], ValueBlock):  # by far the most frequent
             return self._from_values(weights * self.factors[0][0], self.parts[0])
         total, start = np.zeros_like(self.B), 0
         for part, (slope, bend) in zip(self.parts, self.factors, strict=True):
             block = weights[:, start : start + len(part)]
             start += len(part)
-            if isinstance(part, Values):
+            if isinstance(part, ValueBlock):
                 total += self._from_values(block * slope, part)
                 continue
             assert bend is not None
@@ -102,7 +102,7 @@ class Near:
             total -= 2.0 * (block * slope) @ (part.columns[:, None] == np.arange(self.B.shape[1]))
         return total
 
-    def _from_values(self, pulled: Array, part: Values) -> Array:
+    def _from_values(self, pulled: Array, part: ValueBlock) -> Array:
         pulled = 2.0 * pulled
         total: Array = pulled.sum(axis=1)[:, None] * self.B
         total -= pulled @ part.A
@@ -114,16 +114,16 @@ class Basis:
     """Parts in the order in which they were observed."""
 
     kernel: Kernel
-    parts: tuple[Part, ...]
+    parts: tuple[Block, ...]
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts)
 
     def to_values(self, B: Array) -> Array:
         """Covariances with f at scaled points B (n x m)."""
-        return self.to(Values(B))
+        return self.to(ValueBlock(B))
 
-    def to(self, part: Part) -> Array:
+    def to(self, part: Block) -> Array:
         """Covariances with a part (n x its length)."""
         blocks = [covariance(self.kernel, own, part) for own in self.parts]
         return blocks[0] if len(blocks) == 1 else np.vstack(blocks)
@@ -132,15 +132,15 @@ class Basis:
         """The covariance matrix of the basis."""
         return self.to(self.parts[0]) if len(self.parts) == 1 else np.hstack([self.to(part) for part in self.parts])
 
-    def near(self, B: Array) -> Near:
+    def near(self, B: Array) -> CovarianceWithGradient:
         """Covariances with f at scaled points B (m x n), ready for gradients with respect to B."""
-        if len(self.parts) == 1 and isinstance(self.parts[0], Values):
+        if len(self.parts) == 1 and isinstance(self.parts[0], ValueBlock):
             k, slope = self.kernel.covariance_and_slope(B, self.parts[0].A)
-            return Near(k, B, self.parts, ((slope, None),))
+            return CovarianceWithGradient(k, B, self.parts, ((slope, None),))
         blocks: list[Array] = []
         factors: list[tuple[Array, Array | None]] = []
         for part in self.parts:
-            if isinstance(part, Values):
+            if isinstance(part, ValueBlock):
                 k, slope = self.kernel.covariance_and_slope(B, part.A)
                 blocks.append(k)
                 factors.append((slope, None))
@@ -149,11 +149,11 @@ class Basis:
             scale, along = self.kernel.variance * part.s, part.along(B).T
             blocks.append(2.0 * first * along * scale)
             factors.append((first * scale, 4.0 * second * along * scale))
-        return Near(blocks[0] if len(blocks) == 1 else np.hstack(blocks), B, self.parts, tuple(factors))
+        return CovarianceWithGradient(blocks[0] if len(blocks) == 1 else np.hstack(blocks), B, self.parts, tuple(factors))
 
-    def joined(self, part: Part) -> Basis:
+    def joined(self, part: Block) -> Basis:
         """With one more part."""
         last = self.parts[-1]
-        if isinstance(part, Values) and isinstance(last, Values):
-            return Basis(self.kernel, (*self.parts[:-1], Values(np.vstack([last.A, part.A]))))
+        if isinstance(part, ValueBlock) and isinstance(last, ValueBlock):
+            return Basis(self.kernel, (*self.parts[:-1], ValueBlock(np.vstack([last.A, part.A]))))
         return Basis(self.kernel, (*self.parts, part))

@@ -22,7 +22,7 @@ from .posterior import Posterior
 
 
 @dataclass(frozen=True)
-class Viability:
+class Feasibility:
     """A posterior on standardised labels, and the value between "failed" and "finished" on that scale."""
 
     fit: Fit
@@ -34,24 +34,24 @@ class Viability:
     def posterior(self) -> Posterior:
         return self.fit.posterior
 
-    def foreseen(self) -> NDArray[np.bool_]:
+    def predicted_failures(self) -> NDArray[np.bool_]:
         """Which failures the other trials would have foretold: those with a place, not those that struck at random.
 
         Leave-one-out in closed form: without row i its label has mean y_i - alpha_i / Q_ii and variance 1 / Q_ii, Q = K^-1.
         """
         diagonal = np.einsum("ij,ij->j", self.posterior.R, self.posterior.R)
-        left_out = self.posterior.y - self.posterior.alpha / diagonal
-        return np.asarray(left_out[len(left_out) - self.failures :] < self.threshold)
+        leave_one_out = self.posterior.y - self.posterior.alpha / diagonal
+        return np.asarray(leave_one_out[len(leave_one_out) - self.failures :] < self.threshold)
 
-    def log_chance(self, Z: Array) -> Array:
+    def log_probability(self, Z: Array) -> Array:
         mean, variance = self.posterior.mean_and_variance(Z)
         return log_Phi((mean - self.threshold) / np.sqrt(variance + self.posterior.noise))[0]
 
-    def likely(self, Z: Array) -> NDArray[np.bool_]:
+    def is_likely(self, Z: Array) -> NDArray[np.bool_]:
         """Where an evaluation is likelier to succeed than not."""
-        return np.asarray(self.log_chance(Z) >= np.log(0.5))
+        return np.asarray(self.log_probability(Z) >= np.log(0.5))
 
-    def log_chance_with_gradient(self, Z: Array) -> tuple[Array, Array]:
+    def log_probability_with_gradient(self, Z: Array) -> tuple[Array, Array]:
         mean, variance, d_mean, d_variance = self.posterior.with_gradients(Z)
         deviation = np.sqrt(variance + self.posterior.noise)
         z = (mean - self.threshold) / deviation
@@ -60,13 +60,13 @@ class Viability:
         return value, slope[:, None] * dz
 
 
-def learn_viability(
+def fit_feasibility(
     finished: Array, failed: Array, groups: NDArray[np.intp], *, start: Array | None = None, cold: bool = True
-) -> Viability | None:
+) -> Feasibility | None:
     """From the features of finished and failed trials; None while nothing has failed or nothing has finished."""
     if not len(failed) or not len(finished):
         return None
     labels = np.concatenate([np.ones(len(finished)), np.zeros(len(failed))])
     centre, scale = labels.mean(), labels.std()
     fit = GP().fit(np.vstack([finished, failed]), (labels - centre) / scale, groups, start=start, cold=cold)
-    return Viability(fit, float((0.5 - centre) / scale), len(failed))
+    return Feasibility(fit, float((0.5 - centre) / scale), len(failed))

@@ -17,21 +17,21 @@ from numpy.typing import NDArray
 
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
-from .covariance import Basis, Values
-from .gradient_data import Gradients, slope_noise
+from .covariance import Basis, ValueBlock
+from .gradient_data import GradientData, gradient_noise
 from .hyperparameters import Layout
 from .kernels import PROFILES
-from .marginal_likelihood import Evidence, SlopedEvidence
+from .marginal_likelihood import GradientMarginalLikelihood, MarginalLikelihood
 from .output_transform import KINDS
 from .posterior import Posterior
 from .subset import Subset
 
 log = logging.getLogger("shoestring")
 
-SAMPLE = 128  # rows that settle what need not be settled on all of them
+SAMPLE_ROWS = 128  # rows that settle what need not be settled on all of them
 OUTPUTS = ("auto", *KINDS)
 INFERENCES = ("map", "mcmc")
-MOST_SETS = 1000
+MAX_HYPERPARAMETER_SAMPLES = 1000
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Fit:
 
     posterior: Posterior
     theta: Array
-    evidence: float
+    log_likelihood: float
     evaluations: int
     note: str = ""
 
@@ -72,8 +72,8 @@ class GP:
         ):
             if value not in known:
                 raise MethodError(f"GP: {field} must be one of {', '.join(map(repr, known))}, not {value!r}")
-        if isinstance(self.sets, bool) or not isinstance(self.sets, int) or not 1 <= self.sets <= MOST_SETS:
-            raise MethodError(f"GP: sets must be a whole number from 1 to {MOST_SETS} (10 by default), not {self.sets!r}")
+        if isinstance(self.sets, bool) or not isinstance(self.sets, int) or not 1 <= self.sets <= MAX_HYPERPARAMETER_SAMPLES:
+            raise MethodError(f"GP: sets must be a whole number from 1 to {MAX_HYPERPARAMETER_SAMPLES} (10 by default), not {self.sets!r}")
         if self.subset is not None and not isinstance(self.subset, Subset):
             wanted = "None, st.KMeansSubset(), st.SeedSubset() or st.RandomSubset()"
             raise MethodError(f"GP: subset must be {wanted}, not {self.subset!r}")
@@ -81,7 +81,7 @@ class GP:
     @single_threaded
     def fit(
         self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None,
-        cold: bool | None = None, far: tuple[int, ...] = (), gradients: Gradients | None = None,
+        cold: bool | None = None, fidelities: tuple[int, ...] = (), gradients: GradientData | None = None,
     ) -> Fit:
         """The most probable hyperparameters for features Z and standardised targets y, and the posterior under them.
 
@@ -91,13 +91,13 @@ class GP:
         Starts from ``start`` when given, and from the prior's centre when not, or when ``cold`` asks for it too; the
         better end wins. Never raises on numerical trouble: falls back to ``start``, then to the prior, and says so.
         """
-        layout = layout_for(self, np.arange(Z.shape[1]) if groups is None else groups, far, gradients)
-        rows = np.arange(len(y)) if self.subset is None else self.subset.teachers(y)
-        few = gradients if gradients is None or len(rows) == len(y) else gradients.only(rows)
+        layout = layout_for(self, np.arange(Z.shape[1]) if groups is None else groups, fidelities, gradients)
+        rows = np.arange(len(y)) if self.subset is None else self.subset.hyperparameter_rows(y)
+        few = gradients if gradients is None or len(rows) == len(y) else gradients.select(rows)
         if len(rows) < len(y) and (few is None) == (gradients is None):
-            part = replace(self, subset=None).fit(Z[rows], y[rows], groups, start=start, cold=cold, far=far, gradients=few)
+            part = replace(self, subset=None).fit(Z[rows], y[rows], groups, start=start, cold=cold, fidelities=fidelities, gradients=few)
             return replace(part, posterior=posterior_under(part.theta, layout, self.kernel, Z, y, gradients))
-        evidence = evidence_of(Z, y, gradients, layout, self.kernel)
+        log_likelihood = likelihood_of(Z, y, gradients, layout, self.kernel)
         if start is not None and (len(start) != layout.size or not np.isfinite(start).all()):
             start = None
         starts = [layout.clip(start)] if start is not None else []
@@ -105,9 +105,9 @@ class GP:
             starts.append(self._from_scratch(Z, y, layout, gradients))
             if gradients is not None:  # slopes that are mostly noise: not to be reached from where they are exact
                 starts.append(np.append(starts[-1][:-1], np.log(0.3)))
-        if len(y) > SAMPLE:  # one climb is dear enough: from the start that is higher already
-            starts = [max(starts, key=lambda theta: evidence(theta)[0])] if len(starts) > 1 else starts
-        ends = [climb(evidence, layout, theta) for theta in starts]
+        if len(y) > SAMPLE_ROWS:  # one climb is dear enough: from the start that is higher already
+            starts = [max(starts, key=lambda theta: log_likelihood(theta)[0])] if len(starts) > 1 else starts
+        ends = [maximize_likelihood(log_likelihood, layout, theta) for theta in starts]
         ends = [end for end in ends if np.isfinite(end[0])]
         note = ""
         if ends:
@@ -117,49 +117,49 @@ class GP:
             kept = "the last good hyperparameters were kept" if start is not None else "the prior's were used"
             note = f"the fit failed; {kept}"
             log.warning("Gaussian process: %s (n = %d)", note, len(y))
-        return Fit(posterior_under(theta, layout, self.kernel, Z, y, gradients), theta, value, evidence.evaluations, note)
+        return Fit(posterior_under(theta, layout, self.kernel, Z, y, gradients), theta, value, log_likelihood.evaluations, note)
 
-    def _from_scratch(self, Z: Array, y: Array, layout: Layout, gradients: Gradients | None) -> Array:
+    def _from_scratch(self, Z: Array, y: Array, layout: Layout, gradients: GradientData | None) -> Array:
         """Where a cold fit starts: the prior's centre, or for large data the fit of a sample."""
-        if len(y) <= SAMPLE:
+        if len(y) <= SAMPLE_ROWS:
             return layout.centre
-        rows = sample_by_rank(y, SAMPLE)
-        few = None if gradients is None else gradients.only(rows)
+        rows = sample_by_rank(y, SAMPLE_ROWS)
+        few = None if gradients is None else gradients.select(rows)
         if gradients is not None and few is None:  # no slope among them, and so nothing to learn of slopes' noise
             return layout.centre
-        value, theta = climb(evidence_of(Z[rows], y[rows], few, layout, self.kernel), layout, layout.centre)
+        value, theta = maximize_likelihood(likelihood_of(Z[rows], y[rows], few, layout, self.kernel), layout, layout.centre)
         return theta if np.isfinite(value) else layout.centre
 
 
-def layout_for(model: GP, groups: NDArray[np.intp], far: tuple[int, ...], gradients: Gradients | None) -> Layout:
+def layout_for(model: GP, groups: NDArray[np.intp], fidelities: tuple[int, ...], gradients: GradientData | None) -> Layout:
     """Which hyperparameters there are. Where slopes were told, axes are not bent."""
-    return Layout(groups, model.warp and gradients is None, far, gradients is not None)
+    return Layout(groups, model.warp and gradients is None, fidelities, gradients is not None)
 
 
-def evidence_of(Z: Array, y: Array, gradients: Gradients | None, layout: Layout, kernel: str) -> Evidence | SlopedEvidence:
-    return Evidence(Z, y, layout, kernel) if gradients is None else SlopedEvidence(Z, y, gradients, layout, kernel)
+def likelihood_of(Z: Array, y: Array, gradients: GradientData | None, layout: Layout, kernel: str) -> MarginalLikelihood | GradientMarginalLikelihood:
+    return MarginalLikelihood(Z, y, layout, kernel) if gradients is None else GradientMarginalLikelihood(Z, y, gradients, layout, kernel)
 
 
 def posterior_under(
-    theta: Array, layout: Layout, profile: str, Z: Array, y: Array, gradients: Gradients | None
+    theta: Array, layout: Layout, profile: str, Z: Array, y: Array, gradients: GradientData | None
 ) -> Posterior:
     """What is believed after the data under known hyperparameters."""
     kernel, noise = layout.kernel(theta, profile), layout.noise(theta)
     if gradients is None:
         return Posterior.given(kernel, noise, Z, y)
     part = gradients.part(kernel, Z)
-    basis = Basis(kernel, (Values(kernel.scale(Z)), part))
-    noises = np.concatenate([np.full(len(y), noise), slope_noise(kernel, layout.slope_share(theta), part)])
+    basis = Basis(kernel, (ValueBlock(kernel.scale(Z)), part))
+    noises = np.concatenate([np.full(len(y), noise), gradient_noise(kernel, layout.gradient_noise_share(theta), part)])
     return Posterior.given_all(basis, noise, noises, Z, y, np.concatenate([y, gradients.values]))
 
 
-def climb(evidence: Evidence | SlopedEvidence, layout: Layout, theta: Array) -> tuple[float, Array]:
+def maximize_likelihood(log_likelihood: MarginalLikelihood | GradientMarginalLikelihood, layout: Layout, theta: Array) -> tuple[float, Array]:
     """The end of a gradient ascent of the evidence, stopped when a step gains less than matters for a decision."""
 
     from scipy.optimize import minimize  # here, since it is slow to import
 
     def negative(point: Array) -> tuple[float, Array]:
-        value, gradient = evidence(point)
+        value, gradient = log_likelihood(point)
         return (-value, -gradient) if np.isfinite(value) else (1e10, np.zeros_like(point))
 
     end = minimize(

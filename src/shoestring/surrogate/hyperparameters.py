@@ -23,8 +23,8 @@ class Layout:
 
     groups: NDArray[np.intp]
     warped: bool = False
-    far: tuple[int, ...] = ()  # parameters that are expected to matter little: fidelities
-    sloped: bool = False  # whether slopes are among the data
+    fidelities: tuple[int, ...] = ()  # parameters that are expected to matter little: fidelities
+    with_gradients: bool = False  # whether slopes are among the data
 
     # Length scales: log-normal around a multiple of sqrt(G), so that a random function stays about as predictable when
     # parameters are added. The numbers were chosen on the tuning set (`python -m benchmarks.defaults`).
@@ -46,15 +46,15 @@ class Layout:
 
     @cached_property
     def size(self) -> int:
-        return self.count * (3 if self.warped else 1) + 2 + self.sloped
+        return self.count * (3 if self.warped else 1) + 2 + self.with_gradients
 
     @cached_property
     def centre(self) -> Array:
         theta = np.zeros(self.size)
         theta[: self.count] = np.log(self.LENGTH_CENTRE) + 0.5 * np.log(self.count)
-        theta[list(self.far)] += np.log(self.FAR)
+        theta[list(self.fidelities)] += np.log(self.FAR)
         theta[self.count + 1] = np.log(self.NOISE_CENTRE)
-        if self.sloped:
+        if self.with_gradients:
             theta[-1] = np.log(self.NOISE_CENTRE)
         return theta
 
@@ -63,7 +63,7 @@ class Layout:
         width = np.full(self.size, self.WARP_WIDTH)
         width[: self.count] = self.LENGTH_WIDTH
         width[self.count : self.count + 2] = self.VARIANCE_WIDTH, self.NOISE_WIDTH
-        if self.sloped:
+        if self.with_gradients:
             width[-1] = self.NOISE_WIDTH
         return width
 
@@ -71,8 +71,8 @@ class Layout:
     def bounds(self) -> list[tuple[float, float]]:
         lengths = [(np.log(0.02), np.log(50.0) + 0.5 * np.log(self.count))] * self.count
         noise = (np.log(1e-7), np.log(2.0))
-        shapes = [(-1.5, 1.5)] * (self.size - self.count - 2 - self.sloped)
-        return lengths + [(-7.0, 7.0), noise] + shapes + [noise] * self.sloped
+        shapes = [(-1.5, 1.5)] * (self.size - self.count - 2 - self.with_gradients)
+        return lengths + [(-7.0, 7.0), noise] + shapes + [noise] * self.with_gradients
 
     def clip(self, theta: Array) -> Array:
         low, high = np.array(self.bounds).T
@@ -95,7 +95,7 @@ class Layout:
     def noise(self, theta: Array) -> float:
         return float(np.exp(theta[self.count + 1]))
 
-    def slope_share(self, theta: Array) -> float:
+    def gradient_noise_share(self, theta: Array) -> float:
         """The noise of slopes, as a share of their prior variance."""
         return float(np.exp(theta[-1]))
 

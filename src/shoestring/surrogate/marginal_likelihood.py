@@ -22,7 +22,7 @@ rows, q = |d|^2; c the column of a slope, s its da/dz = w_c, the inverse length 
 
 An inverse length w_l enters through q (dq = 2 d_l^2 for d log w_l = 1) and, in rows that are slopes along l, through s and d_c.
 With G = d log p / dK the first is sum_ij (2 G F)_ij d_l^2, by one product with the points, and the second a sum over rows of
-G (k + the part of k that has d_c). The noise of a slope is a share of its prior variance (``slope_noise``).
+G (k + the part of k that has d_c). The noise of a slope is a share of its prior variance (``gradient_noise``).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from scipy.linalg.blas import dsymm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from ..numerics import LOG_2PI, Array
-from .covariance import Slopes
-from .gradient_data import Gradients, slope_noise
+from .covariance import DerivativeBlock
+from .gradient_data import GradientData, gradient_noise
 from .hyperparameters import Layout
 from .kernels import PROFILES, Kernel, bends, squared_distances
 
@@ -43,7 +43,7 @@ TAU2 = 1.0  # variance of the prior on the mean, in units of the standardised ta
 
 
 @dataclass(frozen=True)
-class Solved:
+class FactoredCovariance:
     """What value and gradient have in common; ``fit`` is (y - m)' alpha, ``value`` is log p(y) without the prior of theta."""
 
     kernel: Kernel
@@ -56,7 +56,7 @@ class Solved:
     value: float
 
 
-class Evidence:
+class MarginalLikelihood:
     """log p(y | theta) + log p(theta) for given data, as a function of theta."""
 
     def __init__(self, Z: Array, y: Array, layout: Layout, profile: str) -> None:
@@ -99,7 +99,7 @@ class Evidence:
         solved = self._solved(theta)
         return -np.inf if solved is None else solved.value + self.layout.log_prior(theta)[0]
 
-    def _solved(self, theta: Array) -> Solved | None:
+    def _solved(self, theta: Array) -> FactoredCovariance | None:
         """None where the covariance cannot be factored."""
         n, layout = len(self.y), self.layout
         kernel, noise = layout.kernel(theta, self.name), layout.noise(theta)
@@ -116,7 +116,7 @@ class Evidence:
         residual, alpha = self.y - mean, solved[:, 0] - mean * solved[:, 1]
         fit = float(residual @ alpha)
         value = -0.5 * (fit + log_det + n * LOG_2PI + mean**2 / TAU2)
-        return Solved(kernel, noise, A, slope, L, alpha, fit, value)
+        return FactoredCovariance(kernel, noise, A, slope, L, alpha, fit, value)
 
 
 def constant_mean(one_K_y: float, one_K_one: float) -> float:
@@ -125,7 +125,7 @@ def constant_mean(one_K_y: float, one_K_one: float) -> float:
 
 
 @dataclass(frozen=True)
-class Blocks:
+class CovarianceBlocks:
     """Covariances of all rows without noise, F, and what of the slopes' covariances has d_c; s2 and s included."""
 
     K: Array
@@ -133,10 +133,10 @@ class Blocks:
     across: Array  # R x (n + R)
 
 
-class SlopedEvidence:
-    """log p(y, slopes | theta) + log p(theta), as a function of theta; the same interface as ``Evidence``."""
+class GradientMarginalLikelihood:
+    """log p(y, slopes | theta) + log p(theta), as a function of theta; the same interface as ``MarginalLikelihood``."""
 
-    def __init__(self, Z: Array, y: Array, gradients: Gradients, layout: Layout, profile: str) -> None:
+    def __init__(self, Z: Array, y: Array, gradients: GradientData, layout: Layout, profile: str) -> None:
         self.Z, self.gradients, self.layout, self.name = Z, gradients, layout, profile
         self.targets = np.concatenate([y, gradients.values])
         self.ones = np.concatenate([np.ones(len(y)), np.zeros(len(gradients))])  # a constant mean has no slope
@@ -146,11 +146,11 @@ class SlopedEvidence:
         """Value and gradient; (-inf, 0) where the covariance cannot be factored."""
         self.evaluations += 1
         layout, n = self.layout, len(self.Z)
-        kernel, noise, share = layout.kernel(theta, self.name), layout.noise(theta), layout.slope_share(theta)
+        kernel, noise, share = layout.kernel(theta, self.name), layout.noise(theta), layout.gradient_noise_share(theta)
         part = self.gradients.part(kernel, self.Z)
         points = np.vstack([kernel.scale(self.Z), part.A])
         blocks = covariances(kernel, points, part, n)
-        own = slope_noise(kernel, share, part)
+        own = gradient_noise(kernel, share, part)
         found = self._solved(blocks.K, np.concatenate([np.full(n, noise), own]))
         if found is None:
             return -np.inf, np.zeros_like(theta)
@@ -190,7 +190,7 @@ class SlopedEvidence:
         return -0.5 * (fit + log_det + len(alpha) * LOG_2PI + mean**2 / TAU2), alpha, inverse
 
 
-def covariances(kernel: Kernel, points: Array, part: Slopes, n: int) -> Blocks:
+def covariances(kernel: Kernel, points: Array, part: DerivativeBlock, n: int) -> CovarianceBlocks:
     """All blocks at once: rows are the n values' and the slopes' ``points``."""
     q = squared_distances(points)
     first, second, third = bends(kernel.profile, q)
@@ -207,4 +207,4 @@ def covariances(kernel: Kernel, points: Array, part: Slopes, n: int) -> Blocks:
     K[:n, n:], F[:n, n:] = K[n:, :n].T, F[n:, :n].T
     s = kernel.variance * np.concatenate([np.ones(n), part.s])
     scale = np.outer(s, s) / kernel.variance
-    return Blocks(K * scale, F * scale, both * scale[n:])
+    return CovarianceBlocks(K * scale, F * scale, both * scale[n:])

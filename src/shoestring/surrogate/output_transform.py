@@ -21,11 +21,11 @@ import numpy as np
 from ..numerics import Array
 
 KINDS = ("standard", "log", "bent")
-CAP = 3.0  # spreads above the median
+CAP_SPREADS = 3.0  # spreads above the median
 
 
 @dataclass(frozen=True)
-class Output:
+class OutputTransform:
     """One transform, its constants set."""
 
     kind: str
@@ -36,7 +36,7 @@ class Output:
     scale: float
 
     @classmethod
-    def of(cls, y: Array, kind: str = "standard") -> Output:
+    def of(cls, y: Array, kind: str = "standard") -> OutputTransform:
         """The transform that gives y mean 0 and deviation 1 after the cap."""
         y = _tamed(y)
         middle, spread = (0.0, 1.0) if kind != "bent" else middle_and_spread(y)
@@ -132,6 +132,6 @@ def _cap(g: Array) -> float:
     """CAP spreads above the median; where most values are equal, the next one above them."""
     middle, spread = middle_and_spread(g)
     if np.quantile(g, 0.75) > g.min():
-        return middle + CAP * spread
+        return middle + CAP_SPREADS * spread
     above = g[g > middle]
     return float(above.min()) if len(above) else middle

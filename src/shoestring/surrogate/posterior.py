@@ -26,7 +26,7 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri, dtrtrs
 
 from ..numerics import Array, cholesky
-from .covariance import Basis, Part, Values, covariance
+from .covariance import Basis, Block, ValueBlock, covariance
 from .kernels import Kernel
 from .marginal_likelihood import constant_mean
 
@@ -49,7 +49,7 @@ class Posterior:
     @classmethod
     def given(cls, kernel: Kernel, noise: float, Z: Array, y: Array, mean: float | None = None) -> Posterior:
         """Condition on data under known hyperparameters; the constant mean at its best unless it is given."""
-        return cls.given_all(Basis(kernel, (Values(kernel.scale(Z)),)), noise, np.full(len(y), noise), Z, y, y, mean)
+        return cls.given_all(Basis(kernel, (ValueBlock(kernel.scale(Z)),)), noise, np.full(len(y), noise), Z, y, y, mean)
 
     @classmethod
     def given_all(
@@ -94,10 +94,10 @@ class Posterior:
 
     def covariance(self, X: Array, Y: Array | None = None) -> Array:
         """Of f at X and f at Y (X itself when left out)."""
-        one = Values(self.kernel.scale(X))
-        return self.covariance_of(one, one if Y is None else Values(self.kernel.scale(Y)))
+        one = ValueBlock(self.kernel.scale(X))
+        return self.covariance_of(one, one if Y is None else ValueBlock(self.kernel.scale(Y)))
 
-    def covariance_of(self, one: Part, other: Part) -> Array:
+    def covariance_of(self, one: Block, other: Block) -> Array:
         """Of values and slopes."""
         V = self.R @ self.basis.to(one)
         W = V if one is other else self.R @ self.basis.to(other)
@@ -128,10 +128,10 @@ class Posterior:
 
     def condition(self, X: Array, y: Array, noise: float | None = None) -> Posterior:
         """The posterior after observing y at X as well."""
-        after = self.condition_on(Values(self.kernel.scale(X)), y, np.full(len(y), self.noise if noise is None else noise))
+        after = self.condition_on(ValueBlock(self.kernel.scale(X)), y, np.full(len(y), self.noise if noise is None else noise))
         return replace(after, Z=np.vstack([self.Z, X]), y=np.concatenate([self.y, y]))
 
-    def condition_on(self, new: Part, targets: Array, noises: Array) -> Posterior:
+    def condition_on(self, new: Block, targets: Array, noises: Array) -> Posterior:
         """The posterior after observing values or slopes as well, by extending R: O(n^2 m) in place of O(n^3).
 
         With S = C C' the covariance of the new observations: R grows by the rows C^-1 [-(R k)' R, I], alpha by S^-1 (targets -
@@ -151,9 +151,9 @@ class Posterior:
         alpha = np.concatenate([self.alpha - beta @ old, beta])
         return replace(self, basis=self.basis.joined(new), R=R, alpha=alpha)
 
-    def expected(self, part: Part, k: Array | None = None) -> Array:
+    def expected(self, part: Block, k: Array | None = None) -> Array:
         """The means of values and slopes; ``k`` their covariances with the basis, if these are known already."""
-        return (self.mean if isinstance(part, Values) else 0.0) + self.alpha @ (self.basis.to(part) if k is None else k)
+        return (self.mean if isinstance(part, ValueBlock) else 0.0) + self.alpha @ (self.basis.to(part) if k is None else k)
 
     def _floored(self, variance: Array) -> Array:
         return np.maximum(variance, VARIANCE_FLOOR * self.kernel.variance)
@@ -167,7 +167,7 @@ def _solve(L: Array, B: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Cross:
+class CrossCovariance:
     """A posterior and fixed points."""
 
     posterior: Posterior
@@ -175,8 +175,8 @@ class Cross:
     U: Array  # n x m
 
     @classmethod
-    def between(cls, posterior: Posterior, P: Array) -> Cross:
-        fixed = Values(posterior.kernel.scale(P))
+    def between(cls, posterior: Posterior, P: Array) -> CrossCovariance:
+        fixed = ValueBlock(posterior.kernel.scale(P))
         V = posterior.R @ posterior.basis.to(fixed)
         return cls(posterior, Basis(posterior.kernel, (fixed,)), posterior.R.T @ V)
 

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
-from .gp import GP, OUTPUTS, SAMPLE, Fit, sample_by_rank
-from .gradient_data import Gradients
+from .gp import GP, OUTPUTS, SAMPLE_ROWS, Fit, sample_by_rank
+from .gradient_data import GradientData
 from .hyperparameters import Layout
 from .kernels import PROFILES
-from .sparse_likelihood import Approximation, SparseEvidence, sparse_posterior
+from .sparse_likelihood import Approximation, SparseMarginalLikelihood, sparse_posterior
 from .subset import Subset, spread
 
 log = logging.getLogger("shoestring")
@@ -75,22 +75,22 @@ class SparseGP:
     @single_threaded
     def fit(
         self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None,
-        cold: bool | None = None, far: tuple[int, ...] = (), gradients: Gradients | None = None,
+        cold: bool | None = None, fidelities: tuple[int, ...] = (), gradients: GradientData | None = None,
     ) -> Fit:
         """The most probable hyperparameters and inducing points for features Z and standardised targets y, and the posterior.
 
         ``groups``, ``start``, ``cold`` and ``far`` as for ``GP``; slopes are made use of while the exact GP is fitted. Never
         raises on numerical trouble: keeps the hyperparameters of the sample, and says so.
         """
-        layout = Layout(np.arange(Z.shape[1]) if groups is None else groups, self.warp, far)
+        layout = Layout(np.arange(Z.shape[1]) if groups is None else groups, self.warp, fidelities)
         count = INDUCING * layout.count if self.m is None else self.m
         exact = GP(kernel=self.kernel, warp=self.warp, output=self.output)
         if len(y) <= count or len(y) < self.exact_until * layout.count:
-            return exact.fit(Z, y, layout.groups, start=start, cold=cold, far=far, gradients=gradients)
-        rows = sample_by_rank(y, SAMPLE)
-        sampled = exact.fit(Z[rows], y[rows], layout.groups, start=start, cold=cold, far=far)
+            return exact.fit(Z, y, layout.groups, start=start, cold=cold, fidelities=fidelities, gradients=gradients)
+        rows = sample_by_rank(y, SAMPLE_ROWS)
+        sampled = exact.fit(Z[rows], y[rows], layout.groups, start=start, cold=cold, fidelities=fidelities)
         U = inducing_points(layout.kernel(sampled.theta, self.kernel).scale(Z), Z, y, count)
-        evidence = SparseEvidence(Z, y, layout, self.kernel, self.how)
+        evidence = SparseMarginalLikelihood(Z, y, layout, self.kernel, self.how)
         theta, note = sampled.theta.copy(), ""
         if self.how == "vfe":  # what the inducing points leave over is noise to it: without this it starts far below
             low, high = layout.bounds[layout.count + 1]
@@ -138,7 +138,7 @@ def inducing_points(A: Array, Z: Array, y: Array, count: int) -> Array:
     return Z[spread(A, count, np.random.default_rng(0), best)]
 
 
-def climb_with_inducing(evidence: SparseEvidence, theta: Array, U: Array, held: bool) -> tuple[float, Array, Array]:
+def climb_with_inducing(evidence: SparseMarginalLikelihood, theta: Array, U: Array, held: bool) -> tuple[float, Array, Array]:
     """The end of a short gradient ascent over theta and the numbers of U; ``held``: length scales and warping stay."""
 
     from scipy.optimize import minimize  # here, since it is slow to import

@@ -34,7 +34,7 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtri
 
 from ..numerics import LOG_2PI, Array, cholesky
-from .covariance import Basis, Values
+from .covariance import Basis, ValueBlock
 from .hyperparameters import Layout
 from .kernels import Kernel, squared_distances
 from .marginal_likelihood import TAU2, constant_mean
@@ -85,7 +85,7 @@ class Condensed:
         return cls(V, left, lam, C, root, mean, a, b, value)
 
 
-class SparseEvidence:
+class SparseMarginalLikelihood:
     """log p(y | theta, U) + log p(theta), VFE's bound or FITC's evidence, as a function of theta and U."""
 
     def __init__(self, Z: Array, y: Array, layout: Layout, profile: str, how: Approximation) -> None:
@@ -166,7 +166,7 @@ def sparse_posterior(
     e, E = np.linalg.eigh(seen.C - np.eye(len(U)))
     e = np.maximum(e, 0.0)
     R = np.sqrt(e / (1.0 + e))[:, None] * (E.T @ from_L)
-    return Posterior(kernel, noise, seen.mean, Z, y, Basis(kernel, (Values(B),)), R, from_L.T @ seen.b)
+    return Posterior(kernel, noise, seen.mean, Z, y, Basis(kernel, (ValueBlock(B),)), R, from_L.T @ seen.b)
 
 
 def _root(kernel: Kernel, B: Array) -> Array:

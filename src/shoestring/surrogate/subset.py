@@ -188,7 +188,7 @@ class Subset(ABC):
             picked = np.union1d(picked, pool.best_of_each(np.zeros(refresh, dtype=np.intp)))
         return np.concatenate([np.unique(picked), np.arange(refresh, len(y))]).astype(np.intp)
 
-    def teachers(self, y: Array) -> Rows:
+    def hyperparameter_rows(self, y: Array) -> Rows:
         """Of the trials that were picked, by their values, those that hyperparameters are learnt from: all of them."""
         return np.arange(len(y))
 

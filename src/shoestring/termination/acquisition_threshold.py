@@ -62,9 +62,9 @@ def highest(acquisition: Acquisition, history: History, space: Space, after: int
         return Verdict(False, f"{found} of the {after} evaluations are there after which the model is asked")
     lookout = Lookout.over(history, space)
     belief = lookout.belief(MODEL)
-    seeker = lookout.seeker(anywhere=False)
+    optimizer = lookout.optimizer(anywhere=False)
     try:
-        return belief, seeker.highest(surface_of(acquisition, belief, seeker.rng)).value
+        return belief, optimizer.maximize(surface_of(acquisition, belief, optimizer.rng)).value
     except SpaceExhausted as end:
         return Verdict(True, str(end))
 

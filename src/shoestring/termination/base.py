@@ -17,14 +17,14 @@ from typing import Any, Protocol
 import numpy as np
 
 from .._format import amount, plural
-from ..acquisition.optimize.optimizer import Effort, Seeker
+from ..acquisition.optimize.optimizer import AcquisitionOptimizer, OptimizerOptions
 from ..budget import Budget
 from ..cost.base import CostModel
-from ..data.dataset import Observations, observe
+from ..data.dataset import Dataset, to_dataset
 from ..data.history import History
 from ..space.encoding import Encoding
 from ..space.space import Space
-from ..surrogate.belief import Belief, Spending, believed_cost, form_belief
+from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
 from ..surrogate.gp import GP
 
 
@@ -103,8 +103,8 @@ def check_budget(budget: Budget, history: History, seconds: float, unit: str = "
     return Verdict(False, "budget is left", evidence, kind="budget")
 
 
-EFFORT = Effort(spread=256, near=128, starts=6, rounds=2)  # a bound is asked for after every trial
-GLANCE = Effort(spread=128, near=64, starts=0, rounds=0)
+EFFORT = OptimizerOptions(raw_samples=256, local_samples=128, restarts=6, rounds=2)  # a bound is asked for after every trial
+GLANCE = OptimizerOptions(raw_samples=128, local_samples=64, restarts=0, rounds=0)
 AROUND = 5  # best trials whose neighbourhood is searched
 SEED = 0x5709  # the same candidates whenever the same history is looked at
 
@@ -115,31 +115,31 @@ class Lookout:
 
     history: History
     encoding: Encoding
-    seen: Observations
+    data: Dataset
 
     @classmethod
     def over(cls, history: History, space: Space) -> Lookout:
-        return cls(history, Encoding(space), observe(history))
+        return cls(history, Encoding(space), to_dataset(history))
 
-    def seeker(self, *, anywhere: bool) -> Seeker:
+    def optimizer(self, *, anywhere: bool) -> AcquisitionOptimizer:
         """``anywhere``: points that were tried count too."""
-        seen = self.seen
-        tried = np.empty((0, seen.U.shape[1])) if anywhere else seen.seen
+        seen = self.data
+        tried = np.empty((0, seen.U.shape[1])) if anywhere else seen.visited
         rng = np.random.default_rng([SEED, len(seen.y)])
-        return Seeker(self.encoding, rng, tried, seen.U[seen.order[:AROUND]], EFFORT)
+        return AcquisitionOptimizer(self.encoding, rng, tried, seen.U[seen.order[:AROUND]], EFFORT)
 
-    def glance(self) -> Seeker:
+    def glance(self) -> AcquisitionOptimizer:
         """A few candidates only, tried points included."""
-        return replace(self.seeker(anywhere=True), effort=GLANCE)
+        return replace(self.optimizer(anywhere=True), options=GLANCE)
 
     @property
     def start(self) -> dict[str, Any] | None:
         """Hyperparameters from which a fit may start: those of the last suggestion."""
-        known = self.history.known
-        return {"theta": known["theta"], "trials": len(self.seen.y)} if known and known.get("theta") else None
+        known = self.history.warm_start
+        return {"theta": known["theta"], "trials": len(self.data.y)} if known and known.get("theta") else None
 
     def belief(self, model: GP, cost_model: CostModel | None = None, spending: Spending | None = None) -> Belief:
         """The model fitted to everything, starting from what the last suggestion knew where there is such."""
-        known = self.history.known
-        cost = None if cost_model is None else believed_cost(self.seen, self.encoding, cost_model, (known or {}).get("cost"))
-        return form_belief(self.seen, self.encoding, model, known, cost, spending)
+        known = self.history.warm_start
+        cost = None if cost_model is None else fit_cost(self.data, self.encoding, cost_model, (known or {}).get("cost"))
+        return fit_belief(self.data, self.encoding, model, known, cost, spending)

@@ -59,13 +59,13 @@ class WorthIt(StopRule):
         belief = lookout.belief(MODEL, self.cost_model)
         if belief.cost is None:
             return Verdict(False, "no trial has a cost yet that its gain could be compared with")
-        seeker = lookout.seeker(anywhere=False)
+        optimizer = lookout.optimizer(anywhere=False)
         try:
-            peak = seeker.highest(surface_of(EIpu(), belief, seeker.rng))
+            optimum = optimizer.maximize(surface_of(EIpu(), belief, optimizer.rng))
         except SpaceExhausted as end:
             return Verdict(True, str(end))
-        gain, cost = gain_and_cost(belief, peak.u)
-        pending = expected_log_cost(belief.cost, lookout.seen.pending) if len(lookout.seen.pending) else np.empty(0)
+        gain, cost = gain_and_cost(belief, optimum.u)
+        pending = expected_log_cost(belief.cost, lookout.data.pending) if len(lookout.data.pending) else np.empty(0)
         evidence = {
             "gain": gain, "cost": cost, "price": self.price, "worth": gain / cost, "pending_cost": float(np.exp(pending).sum()),
         }
@@ -81,6 +81,6 @@ def gain_and_cost(belief: Belief, u: np.ndarray) -> tuple[float, float]:
     assert belief.cost is not None
     Z = belief.encoding.features(u[None, :])
     gain = belief.gain(Z)
-    if belief.viability is not None:
-        gain *= float(np.exp(belief.viability.log_chance(Z)[0]))
+    if belief.feasibility is not None:
+        gain *= float(np.exp(belief.feasibility.log_probability(Z)[0]))
     return gain, float(np.exp(expected_log_cost(belief.cost, u[None, :])[0]))

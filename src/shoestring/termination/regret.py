@@ -46,15 +46,15 @@ from numpy.typing import NDArray
 
 from .._format import rounded
 from ..acquisition.base import average
-from ..acquisition.improvement import negative_lower_bound, surface
-from ..acquisition.optimize.optimizer import Seeker
-from ..data.dataset import Observations
+from ..acquisition.improvement import improvement_surface, negative_lower_bound
+from ..acquisition.optimize.optimizer import AcquisitionOptimizer
+from ..data.dataset import Dataset
 from ..data.history import History
 from ..data.trial import State
 from ..errors import MethodError
 from ..numerics import Array
 from ..space.space import Space
-from ..surrogate.belief import Belief, form_belief
+from ..surrogate.belief import Belief, fit_belief
 from ..surrogate.gp import GP
 from .base import Lookout, StopRule, Verdict
 
@@ -187,37 +187,37 @@ def regret_bound(
 
     The search for the lowest lcb ends early when the bound is above ``enough``, which further search would only raise.
     """
-    seen, encoding = lookout.seen, lookout.encoding
+    seen, encoding = lookout.data, lookout.encoding
     t = seen.finished if encoding.space.fidelities else len(seen.eligible)
     beta = caution * max(beta_at(t, len(encoding.space) - len(encoding.space.fidelities), delta), 0.0)
-    belief = form_belief(best_part(seen, top), encoding, MODEL, lookout.start)
+    belief = fit_belief(best_part(seen, top), encoding, MODEL, lookout.start)
     tried = encoding.space.at_target(seen.U[: seen.finished]) if encoding.space.fidelities else seen.U[seen.eligible]
-    upper, lower = extremes(belief, tried, (lookout.glance(), lookout.seeker(anywhere=True)), beta, enough)
+    upper, lower = extremes(belief, tried, (lookout.glance(), lookout.optimizer(anywhere=True)), beta, enough)
     return Bound(upper, lower, beta, t)
 
 
-def extremes(belief: Belief, tried: Array, seekers: Iterable[Seeker], beta: float, enough: float) -> tuple[float, float]:
+def extremes(belief: Belief, tried: Array, seekers: Iterable[AcquisitionOptimizer], beta: float, enough: float) -> tuple[float, float]:
     """min ucb over the tried points and min lcb over everything, in the objective's units.
 
     Seekers are asked one after the other, until the difference is above ``enough``.
     """
     root = math.sqrt(beta)
-    found = [each.objective.mean_and_variance(belief.encoding.features(tried)) for each in belief.sets]
+    found = [each.objective.mean_and_variance(belief.encoding.features(tried)) for each in belief.samples]
     upper = float(np.mean([mean + root * np.sqrt(variance) for mean, variance in found], axis=0).min())
     lower = float(np.mean([mean - root * np.sqrt(variance) for mean, variance in found], axis=0).min())
-    plain = [replace(each, viability=None) for each in belief.sets]
+    plain = [replace(each, feasibility=None) for each in belief.samples]
     anywhere = average(
-        [surface(each, lambda mean, deviation: negative_lower_bound(mean, deviation, root)) for each in plain], in_logs=False
+        [improvement_surface(each, lambda mean, deviation: negative_lower_bound(mean, deviation, root)) for each in plain], in_logs=False
     )
-    for seeker in seekers:
-        lower = min(lower, -seeker.highest(anywhere).value)
+    for optimizer in seekers:
+        lower = min(lower, -optimizer.maximize(anywhere).value)
         high, low = belief.output.inverse(np.array([upper, lower]))
         if high - low > enough:
             break
     return float(high), float(low)
 
 
-def best_part(seen: Observations, top: float) -> Observations:
+def best_part(seen: Dataset, top: float) -> Dataset:
     """The best ``top`` of the finished trials, of those at the target fidelity and of the others alike; nothing pending."""
     kept: list[NDArray[np.intp]] = []
     for group in (np.flatnonzero(seen.at_target), np.flatnonzero(~seen.at_target)):
@@ -225,7 +225,7 @@ def best_part(seen: Observations, top: float) -> Observations:
         kept.append(order[: max(math.ceil(top * len(group)), FEWEST)])
     rows = np.sort(np.concatenate(kept))
     nothing: Array = seen.pending[:0]
-    return replace(seen.only(rows), pending=nothing)
+    return replace(seen.select(rows), pending=nothing)
 
 
 def check_number(rule: str, what: str, value: float | None, low: float, high: float, *, optional: bool = False) -> None:

@@ -70,5 +70,5 @@ def test_what_the_last_fit_left_behind_is_a_start_for_the_next():
 
 def test_the_score_prefers_the_better_prediction():
     costs = draw(SPACE, 20)
-    shuffled = observed(costs.U, np.random.default_rng(0).permutation(costs.gamma))
+    shuffled = observed(costs.U, np.random.default_rng(0).permutation(costs.log_cost))
     assert score(LinearCost().fit(costs, ENCODING), costs) > score(LinearCost().fit(shuffled, ENCODING), shuffled) + 5

@@ -19,8 +19,8 @@ LIMIT = np.log(1.5)  # evaluations are cut off here
 
 def cut(seed, n=25, noise=0.1):
     costs = draw(SPACE, n, seed, noise)
-    hidden = costs.gamma > LIMIT
-    return CostObservations(costs.U, np.minimum(costs.gamma, LIMIT), hidden), costs
+    hidden = costs.log_cost > LIMIT
+    return CostObservations(costs.U, np.minimum(costs.log_cost, LIMIT), hidden), costs
 
 
 class Spy:
@@ -30,7 +30,7 @@ class Spy:
         self.model, self.seen = model, []
 
     def fit(self, costs, encoding, known=None):
-        self.seen.append(costs.gamma)
+        self.seen.append(costs.log_cost)
         return self.model.fit(costs, encoding)
 
 
@@ -43,7 +43,7 @@ def test_bounds_teach_more_than_leaving_them_out_or_taking_them_for_costs():
         assert 3 <= costs.censored.sum() <= 20
         fits = [
             fit_costs(LinearCost(), costs, ENCODING),
-            LinearCost().fit(CostObservations(costs.U[seen], costs.gamma[seen], costs.censored[seen]), ENCODING),
+            LinearCost().fit(CostObservations(costs.U[seen], costs.log_cost[seen], costs.censored[seen]), ENCODING),
             LinearCost().fit(costs, ENCODING),
         ]
         errors.append([rmse(fit, TEST, wanted) for fit in fits])
@@ -57,13 +57,13 @@ def test_bounds_teach_more_than_leaving_them_out_or_taking_them_for_costs():
 def test_no_guess_lies_below_its_bound_or_far_beyond_the_data(model, n):
     costs, whole = cut(3, n)
     if not costs.censored.any():
-        costs = CostObservations(costs.U, costs.gamma, np.arange(n) == 0)
+        costs = CostObservations(costs.U, costs.log_cost, np.arange(n) == 0)
     spy = Spy(model)
     posterior = fit_costs(spy, costs, ENCODING)
     for gamma in (gamma for gamma in spy.seen if len(gamma) == n):
-        assert (gamma[costs.censored] >= costs.gamma[costs.censored]).all()
-        np.testing.assert_array_equal(gamma[~costs.censored], costs.gamma[~costs.censored])
-        assert gamma.max() < whole.gamma.max() + 6
+        assert (gamma[costs.censored] >= costs.log_cost[costs.censored]).all()
+        np.testing.assert_array_equal(gamma[~costs.censored], costs.log_cost[~costs.censored])
+        assert gamma.max() < whole.log_cost.max() + 6
     assert np.isfinite(posterior.log_cost(TEST)).all()
 
 

@@ -26,7 +26,7 @@ TEST = points(SPACE, 200, 99)
 def test_left_out_is_what_a_refit_without_the_row_predicts(features):
     costs = draw(SPACE, 14, noise=0.3)
     posterior = LogGPCost(features).fit(costs, ENCODING)
-    mean, variance = posterior.left_out()
+    mean, variance = posterior.leave_one_out()
     process, scale = posterior.process, posterior.scale
     for i in range(14):
         rest = np.arange(14) != i
@@ -68,7 +68,7 @@ def test_few_equal_or_extreme_costs_are_finite_and_not_too_sure(n, level):
     mean, variance = posterior.log_cost(TEST)
     np.testing.assert_allclose(mean, level, atol=1e-6)
     assert (variance[10:] > 0.05 / n).all()
-    assert np.isfinite(posterior.left_out()).all()
+    assert np.isfinite(posterior.leave_one_out()).all()
 
 
 def test_the_features_must_be_at_least_one():

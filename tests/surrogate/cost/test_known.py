@@ -73,8 +73,8 @@ def test_the_rest_is_learned():
     posterior = KnownCost(price, learned=LinearCost()).fit(observed(U[:15], (known + rest)[:15]), ENCODING)
     assert posterior.name == "known times linear in share"
     np.testing.assert_allclose(posterior.log_cost(U)[0][15:], (known + rest)[15:], atol=0.1)
-    left_out, variance = posterior.left_out()
-    np.testing.assert_allclose(left_out, (known + rest)[:15], atol=0.15)
+    leave_one_out, variance = posterior.leave_one_out()
+    np.testing.assert_allclose(leave_one_out, (known + rest)[:15], atol=0.15)
     assert (variance > 0).all()
 
 

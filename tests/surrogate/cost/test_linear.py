@@ -77,12 +77,12 @@ def test_gradients(seed):
 def test_left_out_is_what_a_refit_without_the_row_predicts(n):
     costs = draw(SPACE, n, noise=0.5)
     posterior = LinearCost().fit(costs, ENCODING)
-    mean, variance = posterior.left_out()
+    mean, variance = posterior.leave_one_out()
     F = posterior.features(costs.U)
     for i in range(n):
         rest = np.arange(n) != i
         chosen = list(posterior.parameters)
-        refit = LinearPosterior.given(posterior.features, chosen, posterior.strength, F[rest], costs.gamma[rest])
+        refit = LinearPosterior.given(posterior.features, chosen, posterior.strength, F[rest], costs.log_cost[rest])
         there, spread = refit.log_cost(costs.U[i : i + 1])
         assert mean[i] == pytest.approx(there[0], abs=1e-8)
         assert variance[i] == pytest.approx(spread[0], rel=1e-7)
@@ -107,10 +107,10 @@ def test_any_costs_give_a_finite_and_not_too_sure_prediction(space, n, scale, tw
     gamma = np.log(scale * np.exp(rng.normal(size=n)))
     posterior = LinearCost().fit(observed(U, gamma), Encoding(space))
     queries = space.snap(rng.random((5, len(space))))
-    for array in (*posterior.log_cost_with_gradient(queries), *posterior.left_out()):
+    for array in (*posterior.log_cost_with_gradient(queries), *posterior.leave_one_out()):
         assert np.isfinite(array).all()
     assert (posterior.log_cost(queries)[1] > 0.9 / n).all()
-    assert (posterior.left_out()[1] > 0).all()
+    assert (posterior.leave_one_out()[1] > 0).all()
 
 
 def test_one_observation_is_believed_within_a_factor_of_three_or_so():

@@ -30,12 +30,12 @@ def bent_law(space, U):
 def test_left_out_is_what_a_refit_without_the_row_predicts(n):
     costs = draw(SPACE, n, noise=0.3, law=bent_law)
     posterior = ResidualGPCost().fit(costs, ENCODING)
-    mean, variance = posterior.left_out()
+    mean, variance = posterior.leave_one_out()
     linear, rest, process = posterior.linear, posterior.rest, posterior.rest.process
     F = linear.features(costs.U)
     for i in range(n):
         others = np.arange(n) != i
-        refit = LinearPosterior.given(linear.features, list(linear.parameters), linear.strength, F[others], costs.gamma[others])
+        refit = LinearPosterior.given(linear.features, list(linear.parameters), linear.strength, F[others], costs.log_cost[others])
         y = (refit.ridge.error - rest.centre) / rest.scale
         gp = Posterior.given(process.kernel, process.noise, process.Z[others], y)
         there, spread = gp.mean_and_variance(process.Z[i : i + 1])
@@ -60,6 +60,6 @@ def test_it_learns_what_a_line_cannot():
 @pytest.mark.parametrize("n", [1, 2, 3])
 def test_few_costs_are_finite(n):
     posterior = ResidualGPCost().fit(draw(SPACE, n), ENCODING)
-    for array in (*posterior.log_cost_with_gradient(TEST), *posterior.left_out()):
+    for array in (*posterior.log_cost_with_gradient(TEST), *posterior.leave_one_out()):
         assert np.isfinite(array).all()
     assert (posterior.log_cost(TEST)[1] > 0.01).all()

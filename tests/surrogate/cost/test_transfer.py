@@ -48,7 +48,7 @@ TRUTH = product_law(SPACE, TEST) + task_law(TASK)
 
 def task_costs(n, seed=0):
     costs = draw(SPACE, n, seed)
-    return costs.with_gamma(costs.gamma + task_law(TASK))
+    return costs.with_gamma(costs.log_cost + task_law(TASK))
 
 
 def test_from_the_first_trial_on_the_task_aware_model_knows_the_cost():
@@ -57,7 +57,7 @@ def test_from_the_first_trial_on_the_task_aware_model_knows_the_cost():
     assert rmse(posterior, TEST, TRUTH) < 0.5
     mean, variance = posterior.log_cost(TEST)
     assert (np.abs(mean - TRUTH) < 3 * np.sqrt(variance)).mean() > 0.95
-    assert posterior.left_out()[0].shape == (0,)
+    assert posterior.leave_one_out()[0].shape == (0,)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -99,7 +99,7 @@ def test_every_regressor_learns_the_law(regressor):
     posterior = TransferCost.from_rows(ROWS, TASK, regressor=regressor).fit(task_costs(3), ENCODING)
     constant = float(np.sqrt(np.mean((TRUTH - TRUTH.mean()) ** 2)))
     assert rmse(posterior, TEST, TRUTH) < 0.8 * constant
-    for array in (*posterior.log_cost_with_gradient(TEST[:20]), *posterior.left_out()):
+    for array in (*posterior.log_cost_with_gradient(TEST[:20]), *posterior.leave_one_out()):
         assert np.isfinite(array).all()
     assert (posterior.log_cost(TEST)[1] > 0).all()
 
@@ -121,8 +121,8 @@ def test_the_gradient_of_a_network_points_the_right_way():
 
 def test_left_out_of_a_shift_is_what_a_refit_without_the_row_predicts():
     model, costs = TransferCost.from_rows(ROWS, TASK), task_costs(2)
-    mean, variance = model.fit(costs, ENCODING).left_out()
-    refit = model.fit(observed(costs.U[1:], costs.gamma[1:]), ENCODING)
+    mean, variance = model.fit(costs, ENCODING).leave_one_out()
+    refit = model.fit(observed(costs.U[1:], costs.log_cost[1:]), ENCODING)
     there, spread = refit.log_cost(costs.U[:1])
     assert mean[0] == pytest.approx(there[0])
     assert variance[0] == pytest.approx(spread[0])

@@ -19,13 +19,13 @@ from ...numerics import Array
 
 Objective = Callable[[Array], tuple[Array, Array]]  # points -> values, gradients
 
-LONGEST_STEP = 0.2  # of the cube's side, for the first step and wherever the curvature is not yet known
-CLOSE = 1e-3  # a gain that no longer matters in the logarithm of an acquisition
-ENOUGH = 1e-4  # share of the gain promised by the gradient that a step must deliver (Armijo)
+MAX_FIRST_STEP = 0.2  # of the cube's side, for the first step and wherever the curvature is not yet known
+GAIN_TOLERANCE = 1e-3  # a gain that no longer matters in the logarithm of an acquisition
+ARMIJO_SHARE = 1e-4  # share of the gain promised by the gradient that a step must deliver (Armijo)
 
 
 def ascend(
-    objective: Objective, x: Array, free: NDArray[np.bool_], *, steps: int = 40, tolerance: float = CLOSE
+    objective: Objective, x: Array, free: NDArray[np.bool_], *, steps: int = 40, tolerance: float = GAIN_TOLERANCE
 ) -> tuple[Array, Array]:
     """The ends (B x D) and their values; ``free`` (B x D or D) marks the coordinates that may move.
 
@@ -45,7 +45,7 @@ def ascend(
         uphill = np.einsum("bi,bi->b", step, pull) > 0.0
         step = np.where(uphill[:, None], step, pull)
         longest = np.abs(step).max(axis=1)
-        limit = np.where(fresh[live] | ~uphill, LONGEST_STEP, 1.0)
+        limit = np.where(fresh[live] | ~uphill, MAX_FIRST_STEP, 1.0)
         step *= np.minimum(1.0, limit / np.maximum(longest, 1e-300))[:, None]
         moved, new_x, new_f, new_g = _search(objective, x[live], f[live], pull, step)
         s, y = new_x - x[live], g[live] - new_g  # y: minus the change of gradient, since this is an ascent
@@ -67,7 +67,7 @@ def _search(
         trial = np.clip(x[waiting] + share * step[waiting], 0.0, 1.0)
         value, gradient = objective(trial)
         promised = np.einsum("bi,bi->b", pull[waiting], trial - x[waiting])
-        good = np.isfinite(value) & (value >= f[waiting] + ENOUGH * promised) & (promised > 0.0)
+        good = np.isfinite(value) & (value >= f[waiting] + ARMIJO_SHARE * promised) & (promised > 0.0)
         taken = waiting[good]
         moved[taken], new_x[taken], new_f[taken], new_g[taken] = True, trial[good], value[good], gradient[good]
         waiting = waiting[~good]

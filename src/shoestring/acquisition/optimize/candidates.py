@@ -7,16 +7,16 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.visited import SAME, Taken, among
+from ...data.visited import SAME_POINT, VisitedSet, is_among
 from ...errors import SpaceExhausted
 from ...numerics import Array
 from ...space.parameters import Choice
 from ...space.space import FEW_ENOUGH, Parameter, Space
 
-WHOLE = 4096  # finite spaces up to this size are searched whole
-COUNTABLE = 1_000_000  # up to this size a space is enumerated before it is called exhausted
-MANY = FEW_ENOUGH  # of a choice with more options than this, a random part is tried
-FEW = 12  # a number with at most this many values is exchanged over all of them
+MAX_GRID_POINTS = 4096  # finite spaces up to this size are searched whole
+MAX_ENUMERATED_POINTS = 1_000_000  # up to this size a space is enumerated before it is called exhausted
+MAX_EXCHANGED_OPTIONS = FEW_ENOUGH  # of a choice with more options than this, a random part is tried
+MAX_EXCHANGED_LEVELS = 12  # a number with at most this many values is exchanged over all of them
 
 
 def quasi_random(count: int, dimensions: int, rng: np.random.Generator) -> Array:
@@ -48,8 +48,8 @@ def moves_from(u: Array, space: Space, rng: np.random.Generator, fidelities: boo
         if parameter.levels is None or (parameter.fidelity and not fidelities):
             continue
         ladder = space.ladders.get(j)
-        if ladder is not None and (isinstance(parameter, Choice) or parameter.levels <= FEW):
-            units = ladder[np.abs(ladder - u[j]) > SAME]
+        if ladder is not None and (isinstance(parameter, Choice) or parameter.levels <= MAX_EXCHANGED_LEVELS):
+            units = ladder[np.abs(ladder - u[j]) > SAME_POINT]
         else:
             units = parameter.units(other_levels(parameter, u[j : j + 1], rng))
         block = np.tile(u, (len(units), 1))
@@ -61,7 +61,7 @@ def moves_from(u: Array, space: Space, rng: np.random.Generator, fidelities: boo
 def other_levels(parameter: Parameter, u: Array, rng: np.random.Generator) -> NDArray[np.intp]:
     """Of a parameter with many values: some options drawn at random, or whole numbers near and far."""
     count, at = parameter.levels or 0, int(parameter.index(u)[0])
-    levels = rng.choice(count, MANY, replace=False) if isinstance(parameter, Choice) else at + _steps(count)
+    levels = rng.choice(count, MAX_EXCHANGED_OPTIONS, replace=False) if isinstance(parameter, Choice) else at + _steps(count)
     return np.asarray(levels[(levels >= 0) & (levels < count) & (levels != at)])
 
 
@@ -72,21 +72,21 @@ def _steps(count: int) -> NDArray[np.intp]:
     return np.concatenate([-reach, reach])
 
 
-def known(U: Array, seen: Array | Taken) -> NDArray[np.bool_]:
+def is_visited(U: Array, seen: Array | VisitedSet) -> NDArray[np.bool_]:
     """Which rows of U stand in ``seen``."""
-    return seen.holds(U) if isinstance(seen, Taken) else among(U, seen)
+    return seen.holds(U) if isinstance(seen, VisitedSet) else is_among(U, seen)
 
 
-def unseen(space: Space, seen: Array | Taken, rng: np.random.Generator) -> Array:
+def random_unvisited(space: Space, seen: Array | VisitedSet, rng: np.random.Generator) -> Array:
     """A random point that is not in ``seen``; SpaceExhausted if a finite space has none."""
     for draws in (16, 256, 4096, 65536):
         U = space.snap(space.at_target(rng.random((draws, len(space)))))
-        fresh: Array = U[~known(U, seen)]
+        fresh: Array = U[~is_visited(U, seen)]
         if len(fresh):
             return np.asarray(fresh[0])
     size = space.cardinality()
-    if size <= COUNTABLE:
-        left = space.grid()[~known(space.grid(), seen)]
+    if size <= MAX_ENUMERATED_POINTS:
+        left = space.grid()[~is_visited(space.grid(), seen)]
         if len(left):
             return np.asarray(left[rng.integers(len(left))])
     raise SpaceExhausted(f"all {size:.0f} configurations of this space have been tried")
@@ -101,6 +101,6 @@ def small_grid(space: Space) -> Array | None:
         if parameter.levels is None:
             return None
         size *= parameter.levels
-        if size > WHOLE:
+        if size > MAX_GRID_POINTS:
             return None
     return space.grid()

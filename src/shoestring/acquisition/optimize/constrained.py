@@ -10,19 +10,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.visited import Taken
+from ...data.visited import VisitedSet
 from ...numerics import Array, single_threaded
 from ...space.encoding import Encoding
-from .candidates import known, small_grid
-from .optimizer import Surface, climb
+from .candidates import is_visited, small_grid
+from .optimizer import Surface, local_search
 
 STARTS = 6
-PATH = (0.1, 0.003)  # t, in units of f (a logarithm here, so 0.003 is 0.3 %)
+BARRIER_WEIGHTS = (0.1, 0.003)  # t, in units of f (a logarithm here, so 0.003 is 0.3 %)
 
 
 @single_threaded
-def maximize_where(
-    f: Surface, g: Surface, bound: float, pool: Array, encoding: Encoding, rng: np.random.Generator, seen: Array | Taken
+def maximize_constrained(
+    f: Surface, g: Surface, bound: float, pool: Array, encoding: Encoding, rng: np.random.Generator, seen: Array | VisitedSet
 ) -> Array | None:
     """The best point; None if no point of ``pool`` satisfies the constraint."""
     holds = g(pool, False)[0] >= bound
@@ -32,21 +32,21 @@ def maximize_where(
     values = f(pool, False)[0]
     if small_grid(encoding.space) is not None:
         return np.asarray(pool[int(np.argmax(values))])
-    top = varied(pool, values, encoding)
+    top = diverse_starts(pool, values, encoding)
     U = pool[top]
     found = [pool[top]]
-    for t in PATH:
+    for t in BARRIER_WEIGHTS:
         inside = barrier(f, g, bound, t)
-        U, _ = climb(inside, encoding, U, inside(U, False)[0], 2, rng)
+        U, _ = local_search(inside, encoding, U, inside(U, False)[0], 2, rng)
         found.append(U)
     ends = np.vstack(found)
-    ends = ends[(g(ends, False)[0] >= bound) & ~known(ends, seen)]
+    ends = ends[(g(ends, False)[0] >= bound) & ~is_visited(ends, seen)]
     if not len(ends):
         return None
     return np.asarray(ends[int(np.argmax(f(ends, False)[0]))])
 
 
-def varied(pool: Array, values: Array, encoding: Encoding) -> NDArray[np.intp]:
+def diverse_starts(pool: Array, values: Array, encoding: Encoding) -> NDArray[np.intp]:
     """Starts: the best points, those with options of their own first, since an ascent cannot change options together."""
     order = np.argsort(-values, kind="stable")
     if encoding.numeric.all():

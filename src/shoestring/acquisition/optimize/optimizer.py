@@ -19,28 +19,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.visited import Taken
+from ...data.visited import VisitedSet
 from ...errors import SpaceExhausted
 from ...numerics import Array, single_threaded
 from ...space.encoding import Encoding
-from .batched_bfgs import CLOSE, ascend
-from .candidates import known, moves_from, neighbours, quasi_random, small_grid, unseen
+from .batched_bfgs import GAIN_TOLERANCE, ascend
+from .candidates import is_visited, moves_from, neighbours, quasi_random, random_unvisited, small_grid
 
 Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (points m x D, gradient wanted) -> m, m x D
 
 
 @dataclass(frozen=True)
-class Effort:
+class OptimizerOptions:
     """How hard to search."""
 
-    spread: int = 512  # quasi-random candidates
-    near: int = 256  # neighbours of the best trials
-    starts: int = 8
+    raw_samples: int = 512  # quasi-random candidates
+    local_samples: int = 256  # neighbours of the best trials
+    restarts: int = 8
     rounds: int = 3  # of exchange and ascent
 
 
 @dataclass(frozen=True)
-class Peak:
+class Optimum:
     """The best unseen point, its value, and everything that was looked at on the way, best first (unseen points of finite
     spaces).
     """
@@ -52,15 +52,15 @@ class Peak:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Selection:
     """A point, and what the acquisition wants to know of this choice at the next one (JSON-ready)."""
 
     u: Array
-    remember: Mapping[str, Any] = field(default_factory=dict)
+    warm_start: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Seeker:
+class AcquisitionOptimizer:
     """Where to look: a space, randomness, what was seen before, and good points to look around.
 
     ``fidelities``: whether these may be chosen too; otherwise they are at their targets.
@@ -68,13 +68,13 @@ class Seeker:
 
     encoding: Encoding
     rng: np.random.Generator
-    seen: Array | Taken
-    best: Array
-    effort: Effort = Effort()
+    visited: Array | VisitedSet
+    incumbents: Array
+    options: OptimizerOptions = OptimizerOptions()
     fidelities: bool = False
 
     @single_threaded
-    def highest(self, surface: Surface) -> Peak:
+    def maximize(self, surface: Surface) -> Optimum:
         """The point (at the target fidelity, unless that is free) with the highest value that was not seen.
 
         Raises SpaceExhausted when a finite space has no other point.
@@ -82,30 +82,30 @@ class Seeker:
         space = self.encoding.space
         whole = None if self.free_fidelities else small_grid(space)
         if whole is not None:
-            left = whole[~known(whole, self.seen)]
+            left = whole[~is_visited(whole, self.visited)]
             if not len(left):
                 raise SpaceExhausted(f"all {len(whole)} configurations of this space have been tried")
             values = _finite(surface(left, False)[0])
             order = np.argsort(-values, kind="stable")
-            return Peak(left[order[0]], float(values[order[0]]), left[order], values[order])
+            return Optimum(left[order[0]], float(values[order[0]]), left[order], values[order])
 
-        spread = self._placed(quasi_random(self.effort.spread, len(space), self.rng))
-        near = self._placed(neighbours(self.best, self.effort.near, space, self.rng))
+        spread = self._placed(quasi_random(self.options.raw_samples, len(space), self.rng))
+        near = self._placed(neighbours(self.incumbents, self.options.local_samples, space, self.rng))
         pool = np.vstack([spread, near])
         values = _finite(surface(pool, False)[0])
-        starts = pick_starts(values, len(spread), self.effort.starts)
+        starts = pick_restarts(values, len(spread), self.options.restarts)
         if len(starts):
-            U, f = climb(
-                surface, self.encoding, pool[starts], values[starts], self.effort.rounds, self.rng, self.free_fidelities
+            U, f = local_search(
+                surface, self.encoding, pool[starts], values[starts], self.options.rounds, self.rng, self.free_fidelities
             )
             pool, values = np.vstack([U, pool]), np.concatenate([f, values])
         order = np.argsort(-values, kind="stable")
-        fresh = order[~known(pool[order], self.seen)]
+        fresh = order[~is_visited(pool[order], self.visited)]
         if len(fresh):
-            return Peak(pool[fresh[0]], float(values[fresh[0]]), pool[fresh], values[fresh])
-        u = unseen(space, self.seen, self.rng)
+            return Optimum(pool[fresh[0]], float(values[fresh[0]]), pool[fresh], values[fresh])
+        u = random_unvisited(space, self.visited, self.rng)
         value = _finite(surface(u[None, :], False)[0])
-        return Peak(u, float(value[0]), u[None, :], value)
+        return Optimum(u, float(value[0]), u[None, :], value)
 
     @property
     def free_fidelities(self) -> bool:
@@ -116,7 +116,7 @@ class Seeker:
         return space.snap(U if self.free_fidelities else space.at_target(U))
 
 
-def climb(
+def local_search(
     surface: Surface,
     encoding: Encoding,
     U: Array,
@@ -124,7 +124,7 @@ def climb(
     rounds: int,
     rng: np.random.Generator,
     fidelities: bool = False,
-    tolerance: float = CLOSE,
+    tolerance: float = GAIN_TOLERANCE,
 ) -> tuple[Array, Array]:
     """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone.
 
@@ -192,7 +192,7 @@ def exchange(
     return U, f, changed
 
 
-def pick_starts(values: Array, boundary: int, count: int) -> NDArray[np.intp]:
+def pick_restarts(values: Array, boundary: int, count: int) -> NDArray[np.intp]:
     """The best candidates, half of them from the spread ones (before ``boundary``) and half from the near ones."""
     half = count // 2
     spread = np.argsort(-values[:boundary], kind="stable")[:half]
@@ -204,28 +204,28 @@ def _finite(values: Array) -> Array:
     return np.where(np.isnan(values), -np.inf, values)
 
 
-CANDIDATES = 2048
-DIGITS = 9  # values that agree to so many decimals are equal: sums over trees differ by rounding
+GRADIENT_FREE_CANDIDATES = 2048
+TIE_DECIMALS = 9  # values that agree to so many decimals are equal: sums over trees differ by rounding
 
 
 @single_threaded
-def highest_of_many(surface: Surface, seeker: Seeker) -> Array:
+def maximize_without_gradient(surface: Surface, optimizer: AcquisitionOptimizer) -> Array:
     """The unseen point (at the target fidelity) with the highest value found.
 
     Raises SpaceExhausted when a finite space has no other point.
     """
-    space, rng = seeker.encoding.space, seeker.rng
+    space, rng = optimizer.encoding.space, optimizer.rng
     whole = small_grid(space)
-    pool = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), rng))) if whole is None else whole
-    pool = pool[~known(pool, seeker.seen)]
+    pool = space.snap(space.at_target(quasi_random(GRADIENT_FREE_CANDIDATES, len(space), rng))) if whole is None else whole
+    pool = pool[~is_visited(pool, optimizer.visited)]
     if len(pool):
-        return np.asarray(pool[one_of_the_highest(surface(pool, False)[0], rng)])
+        return np.asarray(pool[random_argmax(surface(pool, False)[0], rng)])
     if whole is not None:
         raise SpaceExhausted(f"all {len(whole)} configurations of this space have been tried")
-    return unseen(space, seeker.seen, rng)
+    return random_unvisited(space, optimizer.visited, rng)
 
 
-def one_of_the_highest(values: Array, rng: np.random.Generator) -> int:
+def random_argmax(values: Array, rng: np.random.Generator) -> int:
     """A row with the highest value, each of them equally likely."""
-    rounded = np.round(np.where(np.isnan(values), -np.inf, values), DIGITS)
+    rounded = np.round(np.where(np.isnan(values), -np.inf, values), TIE_DECIMALS)
     return int(rng.choice(np.flatnonzero(rounded == rounded.max())))

@@ -23,10 +23,10 @@ from ...acquisition.base import Acquisition, surface_of
 from ...acquisition.entropy_search import ES
 from ...acquisition.improvement import EI
 from ...acquisition.knowledge_gradient import KG
-from ...data.visited import SAME
+from ...data.visited import SAME_POINT
 from ...errors import MethodError, OutcomeError
 from ...numerics import Array, single_threaded
-from ...search.base import Situation, believe, seeker_for
+from ...search.base import SearchContext, fit_context_belief, optimizer_for
 from ...search.recommend import lowest_mean, negative_mean
 from ...space.parameters import Choice, Numeric, plain
 from ...space.space import Config, Space
@@ -148,7 +148,7 @@ class Slice:
 
 @single_threaded
 def look_along(
-    situation: Situation,
+    context: SearchContext,
     along: str | None = None,
     at: Mapping[str, Any] | None = None,
     outcome: float | None = None,
@@ -161,13 +161,13 @@ def look_along(
     outcome  what it gives, in the user's units; one deviation better than predicted unless given
     method   an acquisition or a list of them; EI, KG and ES unless given
     """
-    space, encoding, seen = situation.space, situation.encoding, situation.seen
+    space, encoding, seen = context.space, context.encoding, context.data
     acquisitions = read_acquisitions(method)
     numbers = read_numbers(space, along)
     if not seen.finished:
         return None
-    belief = believe(situation, costs=any(getattr(each, "uses_cost", False) for each in acquisitions.values()))
-    best = lowest_mean(belief, negative_mean(belief), seeker_for(situation))
+    belief = fit_context_belief(context, costs=any(getattr(each, "uses_cost", False) for each in acquisitions.values()))
+    best = lowest_mean(belief, negative_mean(belief), optimizer_for(context))
     best = space.snap(space.at_target(best[None, :]))[0]
     along = choose_axis(space, numbers, along, best)
     column, parameter = space.names.index(along), space[along]
@@ -178,7 +178,7 @@ def look_along(
     U = space.snap(U)
     held = {name: value for name, value in space.decode(best).items() if name != along}
 
-    curves = {name: shares(each, belief, U, situation.rng) for name, each in acquisitions.items()}
+    curves = {name: shares(each, belief, U, context.rng) for name, each in acquisitions.items()}
     first = next(iter(curves.values()))
     config = space.decode(U[int(np.argmax(first))]) if at is None else imagined_config(space, space.decode(best), at)
     z = encoding.features(space.encode(config)[None, :])
@@ -191,15 +191,15 @@ def look_along(
         modelled = belief.output.forward(np.array([seen.sign * outcome]))
 
     def view(one: Belief) -> View:
-        return seen_along(one, encoding.features(U), seen.sign, np.random.default_rng([situation.seed, situation.number, STREAM]))
+        return seen_along(one, encoding.features(U), seen.sign, np.random.default_rng([context.seed, context.number, STREAM]))
 
     def shadows(points: Array, values: Array) -> Shadows:
         active = space.active(points)[:, column]
         elsewhere = np.delete(np.abs(points - best), column, axis=1)
-        inside = (elsewhere < SAME).all(axis=1)
+        inside = (elsewhere < SAME_POINT).all(axis=1)
         return Shadows(parameter.values(points[active, column]), values[active] if len(values) else values, inside[active])
 
-    done = seen.without_traces()
+    done = seen.without_intermediate()
     return Slice(
         along, parameter, parameter.values(units), held, view(belief), view(after(belief, z, modelled)), config, outcome, curves,
         shadows(done.U, seen.sign * done.y), shadows(seen.failed, np.empty(0)), shadows(seen.pending, np.empty(0)),
@@ -212,7 +212,7 @@ def after(belief: Belief, z: Array, value: Array) -> Belief:
     def learnt(one: Belief) -> Belief:
         return replace(one, objective=one.objective.condition(z, value))
 
-    return replace(learnt(belief), alternatives=tuple(learnt(each) for each in belief.alternatives))
+    return replace(learnt(belief), hyperparameter_samples=tuple(learnt(each) for each in belief.hyperparameter_samples))
 
 
 def seen_along(belief: Belief, Z: Array, sign: float, rng: np.random.Generator) -> View:
@@ -221,8 +221,8 @@ def seen_along(belief: Belief, Z: Array, sign: float, rng: np.random.Generator) 
     reach = BAND * np.sqrt(variance)
     ends = sign * belief.output.inverse(np.array([mean - reach, mean + reach]))
     counts = np.zeros(len(Z))
-    for each in belief.sets:
-        draws = each.objective.sample(Z, math.ceil(DRAWS / len(belief.sets)), rng)
+    for each in belief.samples:
+        draws = each.objective.sample(Z, math.ceil(DRAWS / len(belief.samples)), rng)
         counts += np.bincount(np.argmin(draws, axis=1), minlength=len(Z))
     middle = sign * belief.output.inverse(mean)
     return View(middle, ends.min(axis=0), ends.max(axis=0), counts / counts.sum(), int(np.argmin(mean)))
