@@ -74,5 +74,5 @@ def ranked(acquisition, count, noise, seed):
     """Spearman's rank correlation of surface and truth, and the truth where the surface is highest, over its maximum."""
     belief, optimizer = line(count, noise, seed)
     truth = truth_on_line(count, noise, seed)
-    values = acquisition.surface(belief, optimizer)(GRID, False)[0]
+    values = acquisition.log_information(belief, optimizer)(GRID, False)[0]
     return spearmanr(truth, values)[0], truth[np.argmax(values)] / truth.max()

@@ -3,7 +3,8 @@ import math
 import pytest
 
 import shoestring as st
-from shoestring.budget import read_budget, seconds_of
+from shoestring._validation import seconds_of
+from shoestring.budget import read_budget
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def test_a_range_of_many_whole_numbers_takes_no_memory():
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_an_inactive_choice_is_equally_far_from_every_option(count):
-    space = st.Space(on=st.Choice(True, False), c=st.Choice(*range(count), when={"on": True}))
+    space = st.Space(surface=st.Choice(True, False), c=st.Choice(*range(count), when={"on": True}))
     encoding = Encoding(space)
     block = encoding.groups == 1
     off = encoding.features(space.encode({"on": False})[None, :])[0, block]
@@ -55,7 +55,7 @@ def test_an_inactive_choice_is_equally_far_from_every_option(count):
 
 
 def test_an_inactive_number_is_halfway():
-    space = st.Space(on=st.Choice(True, False), n=st.Int(1, 64, log=True, when={"on": True}))
+    space = st.Space(surface=st.Choice(True, False), n=st.Int(1, 64, log=True, when={"on": True}))
     assert Encoding(space).features(space.encode({"on": False})[None, :])[0, 1] == 0.5
 
 

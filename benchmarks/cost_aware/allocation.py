@@ -27,7 +27,7 @@ DECIMALS = 12  # values that differ by rounding only are ties
 
 def least_budgets(biopt_folder: Path, path: Path, names: Sequence[str]) -> dict[str, float]:
     """The stored least budgets, with those of further problems added where the runs for them are there."""
-    warm_start: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
+    known: dict[str, float] = json.loads(path.read_text()) if path.exists() else {}
     missing = [name for name in names if name not in known]
     if missing:
         found = biopt.stored(biopt_folder, methods.ALPHA_FAMILY, missing)

@@ -68,7 +68,7 @@ def optimum(path: Path | None = None, points: int = POINTS, inducing: int = INDU
 
 def load(lowest: float, budget: float | None = None) -> FidelityProblem:
     """The problem, given the lowest value at full fidelity."""
-    warm_start: dict[tuple[float, ...], float] = {}  # a recommendation often stays the same from mark to mark
+    known: dict[tuple[float, ...], float] = {}  # a recommendation often stays the same from mark to mark
 
     def parameters(config: Config) -> Array:
         return np.array([config[name] for name in NAMES], dtype=float)

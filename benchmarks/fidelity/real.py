@@ -150,7 +150,7 @@ def exists(name: str) -> bool:
 def load(name: str, budget: float | None = None) -> Task:
     learner, source = name.split("_", 1)
     growth, seconds_allowed = GROWTH[learner], budget or CHEAPER.get(name, BUDGETS[learner])
-    warm_start: dict[tuple[Any, ...], float] = {}  # errors at both targets
+    known: dict[tuple[Any, ...], float] = {}  # errors at both targets
 
     def start(config: Config) -> Growing:
         return LEARNERS[learner](table(source), config)

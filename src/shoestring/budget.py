@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ._validation import plain, seconds_of
 from .errors import BudgetError
-from .space.parameters import plain
-
-_UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "d": 86400.0}
-_TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
 
 
 @dataclass(frozen=True)
@@ -78,17 +74,3 @@ def read_budget(budget: Any) -> Budget:
     if isinstance(budget, str):
         return Budget(cost=seconds_of(budget), unit="s")
     raise BudgetError(f'budget={budget!r} cannot be read; give "10m", "3h", "45s", a number of trials, or st.Budget(...)')
-
-
-def seconds_of(text: str) -> float:
-    """"1h 30m" as 5400."""
-    total, position = 0.0, 0
-    while position < len(text):
-        match = _TIME.match(text.lower(), position)
-        if match is None or match[2] not in _UNITS:
-            raise BudgetError(f'budget={text!r} cannot be read; write it like "45s", "10m", "3h" or "1h 30m"')
-        total += float(match[1]) * _UNITS[match[2]]
-        position = match.end()
-    if total <= 0:
-        raise BudgetError(f"budget={text!r} must be more than nothing")
-    return total

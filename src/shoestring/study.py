@@ -18,13 +18,14 @@ from typing import Any, Literal
 import numpy as np
 
 from ._format import plural
+from ._validation import duration_seconds, whole_number
 from .budget import Budget, read_budget
 from .cost.base import CostModel
 from .data.history import History
 from .data.trial import State, Trial
 from .errors import BudgetError, MethodError, SpaceError
 from .execution.evaluate import Objective
-from .execution.factory import length_of_time, make_executor, whole
+from .execution.factory import make_executor
 from .execution.runner import Callback, run
 from .report.result import Recommendation, Result
 from .search.auto import choose_cost_model, choose_method
@@ -37,7 +38,7 @@ from .state import persistence as archive
 from .state.checkpoints import Checkpoints
 from .state.persistence import LEASE, begun, find_storage, load, take_over, texts
 from .state.replay import Replay, replay
-from .state.suggester import Asking, whole_number
+from .state.suggester import Asking
 from .storage import Limits, Storage
 from .surrogate.auto_subset import with_subset
 from .surrogate.gp import GP
@@ -129,7 +130,7 @@ class Study(Asking):
         self._encoding, self.spaces = Encoding(space), [space]
         if found is not None:
             take_over(self, found)
-        self.state = begun(self, self.storage, name, length_of_time(lease, "lease"), extend)
+        self.state = begun(self, self.storage, name, duration_seconds(lease, "lease"), extend)
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
@@ -229,7 +230,7 @@ class Study(Asking):
             workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
         )
         self._set_direction("minimize")
-        return run(self, read_budget(budget), crew, callbacks, progress, confirm, whole(retries, "retries", 0))
+        return run(self, read_budget(budget), crew, callbacks, progress, confirm, whole_number(retries, "retries", 0))
 
     def maximize(
         self,
@@ -252,7 +253,7 @@ class Study(Asking):
             workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
         )
         self._set_direction("maximize")
-        return run(self, read_budget(budget), crew, callbacks, progress, confirm, whole(retries, "retries", 0))
+        return run(self, read_budget(budget), crew, callbacks, progress, confirm, whole_number(retries, "retries", 0))
 
     # -- kept, and found again ---------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.base import average, log_mean, surface_of
+from shoestring.acquisition.base import average, log_mean
 from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.acquisition.paced import PacedGittins
 from shoestring.cost.linear import LinearCost
@@ -39,9 +39,9 @@ def rng():
 def test_the_surface_is_the_average_by_hand(acquisition):
     belief, _ = context()
     U, draw = rng().random((20, 2)), rng()
-    each = np.array([acquisition.on(part, draw)(U, False)[0] for part in belief.hyperparameter_samples])
+    each = np.array([acquisition.surface(part, draw)(U, False)[0] for part in belief.hyperparameter_samples])
     by_hand = np.log(np.exp(each).mean(axis=0)) if acquisition in LOGS else each.mean(axis=0)
-    np.testing.assert_allclose(surface_of(acquisition, belief, rng())(U, False)[0], by_hand, rtol=1e-9)
+    np.testing.assert_allclose(acquisition.averaged_surface(belief, rng())(U, False)[0], by_hand, rtol=1e-9)
     assert len({tuple(row) for row in each}) == 3  # the sets differ
 
 
@@ -49,7 +49,7 @@ def test_the_surface_is_the_average_by_hand(acquisition):
 @pytest.mark.parametrize("failing", [None, lambda config: config["x1"] > 0.8], ids=["", "failures"])
 def test_its_gradient_is_that_of_differences(acquisition, failing):
     belief, _ = context(n=20, error_where=failing)
-    surface = surface_of(acquisition, belief, rng())
+    surface = acquisition.averaged_surface(belief, rng())
     U = rng().uniform(0.05, 0.95, (8, 2))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0], rtol=1e-6)
@@ -61,8 +61,8 @@ def test_with_one_set_it_is_the_acquisitions_own():
     belief, _ = context(model=st.GP())
     U = rng().random((10, 2))
     for acquisition in LOGS + PLAIN:
-        value, slope = acquisition.on(belief, rng())(U, True)
-        mine, its_slope = surface_of(acquisition, belief, rng())(U, True)
+        value, slope = acquisition.surface(belief, rng())(U, True)
+        mine, its_slope = acquisition.averaged_surface(belief, rng())(U, True)
         np.testing.assert_array_equal(mine, value)
         np.testing.assert_array_equal(its_slope, slope)
 
@@ -77,21 +77,21 @@ def test_log_means_without_overflow_and_with_nothing_at_all():
 def test_a_set_without_hope_does_not_veto():
     hopeless, hopeful = ((lambda U, gradient, level=level: (np.full(len(U), level), None)) for level in (-1e5, -1.0))
     U = np.zeros((1, 2))
-    assert average([hopeless, hopeful], in_logs=True)(U, False)[0][0] == pytest.approx(-1.0 + np.log(0.5))
-    assert average([hopeless, hopeful], in_logs=False)(U, False)[0][0] == pytest.approx(-50000.5)
+    assert average([hopeless, hopeful], log_space=True)(U, False)[0][0] == pytest.approx(-1.0 + np.log(0.5))
+    assert average([hopeless, hopeful], log_space=False)(U, False)[0][0] == pytest.approx(-50000.5)
 
 
 class Plain:
     """Knows nothing of sets."""
 
-    def on(self, belief, rng):
-        return st.LogEI().on(belief, rng)
+    def surface(self, belief, rng):
+        return st.LogEI().surface(belief, rng)
 
 
 class Own(Plain):
     """Has a way of choosing that knows nothing of sets either."""
 
-    def choose(self, belief, optimizer):
+    def select(self, belief, optimizer):
         raise AssertionError("it would look at one set only")
 
 
@@ -99,12 +99,12 @@ class Own(Plain):
 def test_an_acquisition_that_knows_nothing_of_sets_is_averaged_too(acquisition):
     belief, optimizer = context()
     found = choose(acquisition, belief, replace(optimizer, rng=rng())).u
-    averaged = average([st.EI().on(each, rng()) for each in belief.hyperparameter_samples], in_logs=True)
+    averaged = average([st.EI().surface(each, rng()) for each in belief.hyperparameter_samples], log_space=True)
     np.testing.assert_array_equal(found, replace(optimizer, rng=rng()).maximize(averaged).u)
 
 
 def mean_ei(belief, U):
-    return np.mean([np.exp(st.EI().on(each, rng())(U, False)[0]) for each in belief.hyperparameter_samples], axis=0)
+    return np.mean([np.exp(st.EI().surface(each, rng())(U, False)[0]) for each in belief.hyperparameter_samples], axis=0)
 
 
 def log_cost(belief, u):
@@ -125,7 +125,7 @@ def test_what_is_chosen_is_high_under_the_average(acquisition):
     belief, optimizer = context(n=15)
     u = choose(acquisition, belief, replace(optimizer, rng=rng())).u
     shown = st.EI() if isinstance(acquisition, PacedGittins) else acquisition
-    surface = surface_of(shown, belief, rng())
+    surface = shown.averaged_surface(belief, rng())
     others = surface(rng().random((200, 2)), False)[0]
     assert surface(u[None, :], False)[0][0] >= np.quantile(others, 0.98) - 0.02
 

@@ -53,7 +53,7 @@ METHODS = [st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.Gittins(0.5), st.Gittins(
 def test_the_gradient_of_a_cost_aware_surface(acquisition, failures):
     belief, _ = context(unsure=2.0, n=30, failures=failures)
     belief = replace(belief, spending=Spending(10.0, 4.0, 1.0))
-    surface = acquisition.on(belief, np.random.default_rng(0))
+    surface = acquisition.surface(belief, np.random.default_rng(0))
     U = np.random.default_rng(1).uniform(0.05, 0.95, (30, 3))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0], rtol=1e-5, atol=1e-6)
@@ -86,9 +86,9 @@ def test_the_index_makes_one_indifferent_to_paying():
 def test_a_falling_price_is_halved_when_nothing_is_worth_it():
     belief, optimizer = context()
     dear = replace(belief, warm_start={"log_price": 5.0})
-    assert st.Gittins().choose(dear, optimizer).warm_start["log_price"] == pytest.approx(5.0 - math.log(2))
+    assert st.Gittins().select(dear, optimizer).warm_start["log_price"] == pytest.approx(5.0 - math.log(2))
     cheap = replace(belief, warm_start={"log_price": -30.0})
-    assert st.Gittins().choose(cheap, optimizer).warm_start["log_price"] == -30.0
+    assert st.Gittins().select(cheap, optimizer).warm_start["log_price"] == -30.0
 
 
 @pytest.mark.parametrize("lam", [0.05, 0.3, 0.8])
@@ -96,9 +96,9 @@ def test_a_falling_price_is_halved_when_nothing_is_worth_it():
 @pytest.mark.parametrize(("space", "value"), [(plane(2), branin), (plane(3), bowl), (mixed_space(), mixed_value)])
 def test_no_point_is_cheaper_than_contextual_ei_with_as_much_improvement(space, value, lam, seed):
     belief, optimizer = context(space, value, seed=seed)
-    gain, cheapness = LogEI().on(belief, None), negative_log_cost(belief)
+    gain, cheapness = LogEI().surface(belief, None), negative_log_cost(belief)
     optimum = optimizer.maximize(gain)
-    u = st.CEI(lam).choose(belief, replace(optimizer, rng=np.random.default_rng(seed)))
+    u = st.CEI(lam).select(belief, replace(optimizer, rng=np.random.default_rng(seed)))
     u = u.u[None, :]
     bound = optimum.value + math.log1p(-lam)
     assert gain(u, False)[0][0] >= bound - 1e-3
@@ -112,23 +112,23 @@ def test_no_point_is_cheaper_than_contextual_ei_with_as_much_improvement(space, 
 
 def test_contextual_ei_between_its_ends():
     belief, optimizer = context()
-    gain, cheapness = LogEI().on(belief, None), negative_log_cost(belief)
+    gain, cheapness = LogEI().surface(belief, None), negative_log_cost(belief)
     optimum = optimizer.maximize(gain)
-    first = st.CEI(0.0).choose(belief, optimizer).u
+    first = st.CEI(0.0).select(belief, optimizer).u
     assert gain(first[None, :], False)[0][0] == pytest.approx(optimum.value, abs=1e-3)
-    last = st.CEI(1.0).choose(belief, optimizer).u
+    last = st.CEI(1.0).select(belief, optimizer).u
     assert cheapness(last[None, :], False)[0][0] >= optimizer.maximize(cheapness).value - 0.02
-    costs = [-cheapness(st.CEI(lam).choose(belief, optimizer).u[None, :], False)[0][0] for lam in (0.01, 0.1, 0.4, 0.9)]
+    costs = [-cheapness(st.CEI(lam).select(belief, optimizer).u[None, :], False)[0][0] for lam in (0.01, 0.1, 0.4, 0.9)]
     assert all(later <= earlier + 0.02 for earlier, later in itertools.pairwise(costs))
 
 
 def test_alpha_zero_is_ei_and_one_is_per_unit():
     belief, _ = context()
     U = np.random.default_rng(0).random((50, 3))
-    ei = LogEI().on(belief, None)(U, False)[0]
-    np.testing.assert_array_equal(st.EIAlpha(0).on(belief, None)(U, False)[0], ei)
-    per_unit = st.EIpu().on(belief, None)(U, False)[0]
-    np.testing.assert_allclose(st.EIAlpha(1).on(belief, None)(U, False)[0], per_unit)
+    ei = LogEI().surface(belief, None)(U, False)[0]
+    np.testing.assert_array_equal(st.EIAlpha(0).surface(belief, None)(U, False)[0], ei)
+    per_unit = st.EIpu().surface(belief, None)(U, False)[0]
+    np.testing.assert_allclose(st.EIAlpha(1).surface(belief, None)(U, False)[0], per_unit)
     np.testing.assert_allclose(per_unit, ei + negative_log_cost(belief)(U, False)[0])
 
 
@@ -137,12 +137,12 @@ def test_cooling_goes_from_per_unit_to_plain():
     U = np.random.default_rng(0).random((50, 3))
 
     def at(spent):
-        return st.EICool().on(replace(belief, spending=Spending(10.0, spent, 2.0)), None)(U, False)[0]
+        return st.EICool().surface(replace(belief, spending=Spending(10.0, spent, 2.0)), None)(U, False)[0]
 
-    np.testing.assert_allclose(at(2.0), st.EIpu().on(belief, None)(U, False)[0])
-    np.testing.assert_allclose(at(6.0), st.EIAlpha(0.5).on(belief, None)(U, False)[0])
-    np.testing.assert_allclose(at(10.0), LogEI().on(belief, None)(U, False)[0])
-    np.testing.assert_allclose(at(99.0), LogEI().on(belief, None)(U, False)[0])
+    np.testing.assert_allclose(at(2.0), st.EIpu().surface(belief, None)(U, False)[0])
+    np.testing.assert_allclose(at(6.0), st.EIAlpha(0.5).surface(belief, None)(U, False)[0])
+    np.testing.assert_allclose(at(10.0), LogEI().surface(belief, None)(U, False)[0])
+    np.testing.assert_allclose(at(99.0), LogEI().surface(belief, None)(U, False)[0])
 
 
 def test_an_unknown_cost_is_never_rewarded():
@@ -150,7 +150,7 @@ def test_an_unknown_cost_is_never_rewarded():
     unsure, _ = context(unsure=5.0)
     U = np.random.default_rng(0).random((50, 3))
     for acquisition in (st.EIpu(), st.EIAlpha(0.2), st.Gittins(0.1)):
-        assert (acquisition.on(unsure, None)(U, False)[0] <= acquisition.on(sure, None)(U, False)[0] + 1e-12).all()
+        assert (acquisition.surface(unsure, None)(U, False)[0] <= acquisition.surface(sure, None)(U, False)[0] + 1e-12).all()
 
 
 @pytest.mark.parametrize(
@@ -167,8 +167,8 @@ def test_without_any_cost_they_are_plain_ei():
     belief, optimizer = context()
     belief = replace(belief, cost=None)
     U = np.random.default_rng(0).random((50, 3))
-    ei = LogEI().on(belief, None)(U, False)[0]
+    ei = LogEI().surface(belief, None)(U, False)[0]
     for acquisition in (st.EIpu(), st.EIAlpha(0.3), st.CEI(0.2)):
-        np.testing.assert_array_equal(acquisition.on(belief, None)(U, False)[0], ei)
-    optimum = optimizer.maximize(LogEI().on(belief, None))
-    np.testing.assert_array_equal(st.CEI(0.3).choose(belief, replace(optimizer, rng=np.random.default_rng(0))).u, optimum.u)
+        np.testing.assert_array_equal(acquisition.surface(belief, None)(U, False)[0], ei)
+    optimum = optimizer.maximize(LogEI().surface(belief, None))
+    np.testing.assert_array_equal(st.CEI(0.3).select(belief, replace(optimizer, rng=np.random.default_rng(0))).u, optimum.u)

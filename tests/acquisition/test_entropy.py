@@ -34,7 +34,7 @@ def test_many_lines(noise):
 def test_the_value_is_that_of_brute_force_to_some_per_cent():
     belief, optimizer = line(4, 0.01, 2)
     truth = brute_force(belief)
-    found = np.exp(st.ES().surface(belief, optimizer)(GRID, False)[0])
+    found = np.exp(st.ES().log_information(belief, optimizer)(GRID, False)[0])
     assert found.max() == pytest.approx(truth.max(), rel=0.1)
 
 
@@ -79,7 +79,7 @@ def test_information_is_not_negative_however_few_the_draws():
 @pytest.mark.parametrize("noise", [1e-3, 0.3])
 def test_gradients_are_those_of_differences(dimensions, noise):
     belief, optimizer = wavy(dimensions, noise)
-    surface = st.ES(representers=30, samples=1000).surface(belief, optimizer)
+    surface = st.ES(representers=30, samples=1000).log_information(belief, optimizer)
     U = np.random.default_rng(0).uniform(0.05, 0.95, (6, dimensions))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0], rtol=1e-6)

@@ -151,7 +151,7 @@ def test_the_gradient_by_configuration_and_fidelity_is_that_of_differences(space
 def test_it_is_kg_per_unit_of_cost_and_at_the_target_kg_itself(space):
     belief, _ = told(space)
     U = np.random.default_rng(3).random((8, len(space)))
-    per_cost, gain = (method.on(belief, np.random.default_rng(0))(U, False)[0] for method in (CFKG(), KG()))
+    per_cost, gain = (method.surface(belief, np.random.default_rng(0))(U, False)[0] for method in (CFKG(), KG()))
     np.testing.assert_allclose(per_cost + expected_log_cost(belief.cost, U), gain)
     targets = space.at_target(U)
     ahead = LookAhead.over(belief, targets)

@@ -57,7 +57,7 @@ def test_the_gradient_of_a_surface_on_a_real_belief(acquisition, failures):
     study = told_study(plane(3), bowl, 30, error_where=(lambda config: config["x1"] > 0.75) if failures else None)
     belief, encoding, _ = belief_of(study)
     assert (belief.feasibility is not None) == failures
-    surface = acquisition.on(belief, np.random.default_rng(0))
+    surface = acquisition.surface(belief, np.random.default_rng(0))
     X = encoding.features(np.random.default_rng(1).uniform(0.02, 0.98, (40, 3)))
     value, slope = surface(X, True)
     plain, nothing = surface(X, False)
@@ -71,7 +71,7 @@ def test_the_gradient_of_a_surface_on_a_real_belief(acquisition, failures):
 def test_the_gradient_of_a_surface_over_the_points_of_a_mixed_space(warp):
     study = told_study(mixed_space(), mixed_value, 30)
     belief, encoding, _ = belief_of(study, st.GP(warp=warp))
-    surface, space = st.LogEI().on(belief, np.random.default_rng(0)), study.space
+    surface, space = st.LogEI().surface(belief, np.random.default_rng(0)), study.space
     U = space.snap(np.random.default_rng(2).random((25, len(space))))
     U[:, 0] = np.clip(U[:, 0], 0.05, 0.95)
     slope = surface(U, True)[1]
@@ -83,8 +83,8 @@ def test_the_gradient_of_a_surface_over_the_points_of_a_mixed_space(warp):
 def test_failures_lower_the_value_where_they_happened():
     bad = told_study(plane(), bowl, 40, error_where=lambda config: config["x0"] > 0.7)
     belief, encoding, _ = belief_of(bad)
-    with_failures = st.LogEI().on(belief, None)
-    without = st.LogEI().on(type(belief)(**{**vars(belief), "viability": None}), None)
+    with_failures = st.LogEI().surface(belief, None)
+    without = st.LogEI().surface(type(belief)(**{**vars(belief), "viability": None}), None)
     X = encoding.features(np.array([[0.95, 0.5], [0.2, 0.5]]))
     drop = without(X, False)[0] - with_failures(X, False)[0]
     assert drop[0] > 1.0
@@ -103,7 +103,7 @@ def test_a_larger_margin_and_a_larger_beta_look_further_afield():
     deviation = np.sqrt(belief.objective.mean_and_variance(X)[1])
 
     def chosen(acquisition):
-        return deviation[np.argmax(acquisition.on(belief, None)(X, False)[0])]
+        return deviation[np.argmax(acquisition.surface(belief, None)(X, False)[0])]
 
     assert chosen(st.PI(1.0)) >= chosen(st.PI(0.0))
     assert chosen(st.LCB(100.0)) >= chosen(st.LCB(0.0))

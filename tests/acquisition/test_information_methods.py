@@ -54,7 +54,7 @@ def test_a_saturated_posterior_is_finite_with_a_finite_slope(method, count):
     """Data so dense that nothing is left to learn, with next to no noise and with some."""
     for noise in (1e-10, 1e-6, 0.05):
         belief, optimizer = line(count, noise, 0, length=0.5)
-        surface = method.surface(belief, optimizer)
+        surface = method.log_information(belief, optimizer)
         value, slope = surface(np.linspace(0, 1, 40)[:, None], True)
         assert np.isfinite(value).all()
         assert np.isfinite(slope).all()
@@ -74,7 +74,7 @@ def test_a_surface_is_built_when_it_is_asked_and_stays(method):
     belief, _ = wavy(2)
     rng = np.random.default_rng(0)
     before = rng.bit_generator.state
-    surface = method.on(belief, rng)
+    surface = method.surface(belief, rng)
     assert rng.bit_generator.state == before
     U = np.random.default_rng(1).random((5, 2))
     np.testing.assert_array_equal(surface(U, False)[0], surface(U, False)[0])

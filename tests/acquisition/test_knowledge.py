@@ -41,7 +41,7 @@ def by_brute_force(belief, u, grid):
 @pytest.mark.parametrize("noise", [None, 0.1])
 def test_the_value_at_the_chosen_point_is_that_of_brute_force(dimensions, noise):
     belief, optimizer = context(plane(dimensions), noise=noise)
-    u = KG().choose(belief, optimizer).u
+    u = KG().select(belief, optimizer).u
     axis = np.linspace(0, 1, 4001 if dimensions == 1 else 161)
     grid = np.stack(np.meshgrid(*[axis] * dimensions), axis=-1).reshape(-1, dimensions)
     truth = by_brute_force(belief, u, grid)
@@ -145,5 +145,5 @@ def test_on_a_small_grid_the_choice_is_the_best_of_all_points():
     optimizer = AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
     left = space.grid()[~is_visited(space.grid(), seen.visited)]
     values = np.exp(knowledge_gradient(belief, optimizer, left))
-    chosen = np.exp(knowledge_gradient(belief, optimizer, KG().choose(belief, optimizer).u[None, :]))[0]
+    chosen = np.exp(knowledge_gradient(belief, optimizer, KG().select(belief, optimizer).u[None, :]))[0]
     assert chosen >= 0.95 * values.max()

@@ -128,7 +128,7 @@ def relative_errors(dimensions, count, noise, length, seed):
     belief, optimizer = drawn_from_the_model(dimensions, count, noise, length, seed)
     rng = np.random.default_rng([seed, 99])  # not the points that were tried
     near = np.clip(belief.evaluated[0] + 0.01, 0, 1)
-    U = np.vstack([KG().choose(belief, optimizer).u, rng.random((3, dimensions)), near])
+    U = np.vstack([KG().select(belief, optimizer).u, rng.random((3, dimensions)), near])
     errors = []
     for u, fast in zip(U, np.exp(knowledge_gradient(belief, optimizer, U)), strict=True):
         truth, error, gap = by_a_million_draws(belief, u)
@@ -162,7 +162,7 @@ def test_it_is_accurate_to_a_per_cent_in_many_cases(dimensions):
 def test_the_reference_is_that_of_a_fine_grid(dimensions):
     """Without descents, brackets or strata: every future mean over a grid, integrated over the outcome."""
     belief, optimizer = drawn_from_the_model(dimensions, 5, 0.01, 0.4, 2)
-    u = KG().choose(belief, optimizer).u
+    u = KG().select(belief, optimizer).u
     axis = np.linspace(0, 1, 3001 if dimensions == 1 else 121)
     grid = np.stack(np.meshgrid(*[axis] * dimensions), axis=-1).reshape(-1, dimensions)
     posterior, w = belief.objective, np.linspace(-6, 6, 601)

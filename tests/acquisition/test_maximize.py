@@ -18,7 +18,7 @@ def maximize(surface, encoding, rng, *, seen, best):
 def search(study, acquisition=None, model=None, seed=0):
     belief, encoding, seen = belief_of(study, model)
     rng = np.random.default_rng(seed)
-    surface = (acquisition or st.LogEI()).on(belief, rng)
+    surface = (acquisition or st.LogEI()).surface(belief, rng)
     u, value = maximize(surface, encoding, rng, seen=seen.visited, best=seen.U[seen.order[:5]])
     return u, value, lambda U: surface(U, False)[0]
 
@@ -106,7 +106,7 @@ def test_suggestions_are_at_the_target_fidelity():
         st.Space(x=st.Float(0, 1), only=st.Choice("alone")),
         st.Space(x=st.Float(0, 1), n=st.Int(0, 2**40)),
         st.Space(x=st.Float(0, 1), n=st.Int(1, 2**40, log=True)),
-        st.Space(x=st.Float(0, 1), on=st.Choice("alone"), n=st.Int(0, 1, when={"on": "alone"})),
+        st.Space(x=st.Float(0, 1), surface=st.Choice("alone"), n=st.Int(0, 1, when={"on": "alone"})),
     ],
     ids=["one option", "many whole numbers", "many on a log scale", "one option as a parent"],
 )

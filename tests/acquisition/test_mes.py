@@ -106,7 +106,7 @@ def test_on_a_line_it_ranks_points_about_as_brute_force_does(how):
 @pytest.mark.parametrize("noise", [1e-5, 0.3])
 def test_gradients_are_those_of_differences(dimensions, noise):
     belief, optimizer = wavy(dimensions, noise)
-    surface = st.MES().surface(belief, optimizer)
+    surface = st.MES().log_information(belief, optimizer)
     U = np.random.default_rng(0).uniform(0.05, 0.95, (6, dimensions))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0])

@@ -35,21 +35,21 @@ def chosen(belief, optimizer, allowance):
     """Paced's choice where the next trial may cost ``allowance``."""
     trials = max(100 - len(belief.fit.posterior), FEWEST)
     spending = Spending(total=allowance * trials, spent=0.0, initial=0.0)
-    return PacedGittins(100).choose(dataclasses.replace(belief, spending=spending), optimizer()).u
+    return PacedGittins(100).select(dataclasses.replace(belief, spending=spending), optimizer()).u
 
 
 @pytest.mark.parametrize("space", [plane(2), mixed_space()], ids=["plane", "mixed"])
 def test_what_there_is_enough_of_is_not_spared(space):
     belief, optimizer = context(space)
     look = optimizer()
-    np.testing.assert_array_equal(chosen(belief, optimizer, 1e6), look.maximize(LogEI().on(belief, look.rng)).u)
+    np.testing.assert_array_equal(chosen(belief, optimizer, 1e6), look.maximize(LogEI().surface(belief, look.rng)).u)
 
 
 @pytest.mark.parametrize("space", [plane(2), mixed_space()], ids=["plane", "mixed"])
 def test_with_next_to_nothing_the_index_decides(space):
     belief, optimizer = context(space)
     cost = float(np.exp(expected_log_cost(belief.cost, chosen(belief, optimizer, 1e-6)[None, :])[0]))
-    index = float(np.exp(expected_log_cost(belief.cost, Gittins().choose(belief, optimizer()).u[None, :])[0]))
+    index = float(np.exp(expected_log_cost(belief.cost, Gittins().select(belief, optimizer()).u[None, :])[0]))
     assert cost == pytest.approx(index, rel=0.05)
 
 
@@ -58,9 +58,9 @@ def test_with_next_to_nothing_the_index_decides(space):
 def test_in_between_it_is_the_highest_ei_within_the_allowance(space, seed):
     belief, optimizer = context(space, seed)
     look = optimizer()
-    surface = LogEI().on(belief, look.rng)
+    surface = LogEI().surface(belief, look.rng)
     dear = float(np.exp(expected_log_cost(belief.cost, look.maximize(surface).u[None, :])[0]))
-    thrifty = float(np.exp(expected_log_cost(belief.cost, Gittins().choose(belief, optimizer()).u[None, :])[0]))
+    thrifty = float(np.exp(expected_log_cost(belief.cost, Gittins().select(belief, optimizer()).u[None, :])[0]))
     assert thrifty < 0.7 * dear
     allowance = math.sqrt(thrifty * dear)
     u = chosen(belief, optimizer, allowance)
@@ -72,4 +72,4 @@ def test_in_between_it_is_the_highest_ei_within_the_allowance(space, seed):
 
 def test_without_a_budget_it_is_the_index():
     belief, optimizer = context(plane(2))
-    np.testing.assert_array_equal(PacedGittins().choose(belief, optimizer()).u, Gittins().choose(belief, optimizer()).u)
+    np.testing.assert_array_equal(PacedGittins().select(belief, optimizer()).u, Gittins().select(belief, optimizer()).u)

@@ -67,7 +67,7 @@ def test_knowing_the_minimiser_never_widens():
 @pytest.mark.parametrize("noise", [1e-3, 0.3])
 def test_gradients_are_those_of_differences(dimensions, noise):
     belief, optimizer = wavy(dimensions, noise)
-    surface = st.PES(representers=30).surface(belief, optimizer)
+    surface = st.PES(representers=30).log_information(belief, optimizer)
     U = np.random.default_rng(0).uniform(0.05, 0.95, (6, dimensions))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0], rtol=1e-6)

@@ -46,7 +46,7 @@ def after(posterior, belief, Z, outcomes):
     return known.condition_on(slopes, outcomes[len(values) :], noise)
 
 
-def joint(posterior, belief, Z):
+def values_batches(posterior, belief, Z):
     """Mean and factor of the covariance of what trials at Z tell."""
     values, slopes = parts = Told(posterior, belief.gradient_columns, belief.gradient_noise_share).parts(Z)
     S = np.block([[posterior.covariance_of(one, other) for other in parts] for one in parts])
@@ -59,7 +59,7 @@ def moved_means(posterior, belief, Z, grid):
     """The means over the grid after the expected outcome at Z, and what each standard normal of the outcome adds to them: the
     mean is linear in the outcome.
     """
-    mean, factor = joint(posterior, belief, Z)
+    mean, factor = values_batches(posterior, belief, Z)
     still = after(posterior, belief, Z, mean).mean_at(grid)
     return still, np.array([after(posterior, belief, Z, mean + column).mean_at(grid) - still for column in factor.T])
 
@@ -71,7 +71,7 @@ def by_monte_carlo(belief, u, grid):
     first = len(waiting) * (1 + len(belief.gradient_columns))
     if first:
         still, steps = moved_means(posterior, belief, waiting, grid)
-        posterior = after(posterior, belief, waiting, joint(posterior, belief, waiting)[0])
+        posterior = after(posterior, belief, waiting, values_batches(posterior, belief, waiting)[0])
     else:
         still, steps = posterior.mean_at(grid), np.empty((0, len(grid)))
     _, own = moved_means(posterior, belief, u[None, :], grid)

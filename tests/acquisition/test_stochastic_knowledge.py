@@ -54,7 +54,7 @@ def with_fidelities(costs=True):
 @pytest.mark.parametrize("case", [(1, 4, 1e-3, 0.3), (2, 8, 0.05, 0.4)], ids=str)
 def test_all_three_references_agree(case):
     belief, optimizer = drawn_from_the_model(*case, 0)
-    u = st.KG().choose(belief, optimizer).u
+    u = st.KG().select(belief, optimizer).u
     truth, _, gap = by_a_million_draws(belief, u)
     assert gap < 1e-3 * truth
     value, error = knowledge_gradient_by_sampling(belief, u, 200, np.random.default_rng(0))
@@ -120,7 +120,7 @@ def test_minimisers_lie_at_the_target_fidelity():
 
 def test_the_surface_is_a_logarithm_with_its_gradient():
     belief, _ = wavy(2, noise=0.01)
-    surface = st.StochasticKG(samples=8).on(belief, np.random.default_rng(0))
+    surface = st.StochasticKG(samples=8).surface(belief, np.random.default_rng(0))
     U = np.random.default_rng(1).uniform(0.1, 0.9, (3, 2))
     value, slope = surface(U, True)
     np.testing.assert_allclose(value, surface(U, False)[0])
@@ -131,8 +131,8 @@ def test_the_surface_is_a_logarithm_with_its_gradient():
 
 def test_ascent_finds_a_point_nearly_as_good_as_the_best():
     belief, optimizer = drawn_from_the_model(2, 8, 0.01, 0.4, 1)
-    chosen = st.StochasticKG().choose(belief, optimizer).u
-    fast = st.KG().choose(belief, optimizer).u
+    chosen = st.StochasticKG().select(belief, optimizer).u
+    fast = st.KG().select(belief, optimizer).u
     assert by_a_million_draws(belief, chosen)[0] >= 0.9 * by_a_million_draws(belief, fast)[0]
 
 
@@ -194,10 +194,10 @@ def test_duplicates_without_noise(method):
 def test_a_saturated_posterior_is_finite_with_a_finite_slope(method, noise):
     belief, optimizer = line(60, noise, 0, length=0.5)
     U = np.vstack([np.linspace(0, 1, 12)[:, None], belief.evaluated[:2]])
-    value, slope = method.on(belief, np.random.default_rng(0))(U, True)
+    value, slope = method.surface(belief, np.random.default_rng(0))(U, True)
     assert np.isfinite(value).all()
     assert np.isfinite(slope).all()
-    u = method.choose(belief, optimizer).u
+    u = method.select(belief, optimizer).u
     assert 0 <= u[0] <= 1
     assert np.abs(belief.evaluated - u).min() > 0
 

@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import shoestring as st
-from shoestring.execution.factory import capacity, length_of_time, make_executor
+from shoestring._validation import duration_seconds
+from shoestring.execution.factory import capacity, make_executor
 from shoestring.execution.futures import FuturesExecutor
 from shoestring.execution.process_pool import ProcessPool
 from shoestring.execution.serial import SerialExecutor
@@ -67,8 +68,8 @@ def test_what_cannot_be_is_refused_before_anything_is_asked(options, said):
 
 
 def test_a_timeout_is_a_time():
-    assert length_of_time("10m", "timeout") == 600.0
-    assert length_of_time(2, "timeout") == 2.0
+    assert duration_seconds("10m", "timeout") == 600.0
+    assert duration_seconds(2, "timeout") == 2.0
 
 
 def test_the_line_says_how_many_are_running():

@@ -90,7 +90,7 @@ def test_ei_below_is_the_highest_ei_over_the_space(space):
     lookout = Lookout.over(study.log, space)
     belief = lookout.belief(st.GP(output="standard"))
     U = space.snap(np.random.default_rng(1).random((4000, len(space))))
-    sampled = math.exp(LogEI().on(belief, np.random.default_rng(0))(U, False)[0].max()) * belief.output.scale
+    sampled = math.exp(LogEI().surface(belief, np.random.default_rng(0))(U, False)[0].max()) * belief.output.scale
     found = verdict.evidence["expected improvement"]
     assert found >= 0.95 * sampled
     assert st.EIBelow(1.01 * found).check(study.log, study.space).stop

@@ -18,17 +18,17 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._validation import plain
 from ..cost.base import expected_log_cost, expected_log_cost_with_gradient
 from ..errors import MethodError
 from ..numerics import Array
-from ..space.parameters import plain
 from ..surrogate.belief import Belief
-from .base import surface_of
+from .base import Acquisition
 from .improvement import LogEI
 from .optimize.constrained import maximize_constrained
 from .optimize.optimizer import AcquisitionOptimizer, Optimum, Selection, Surface
 
-NO_BUDGET = 'EICool needs to know the budget: Study(..., budget="10m"), or minimize(f, budget="10m")'
+NO_BUDGET = '{} needs to know the budget: Study(..., budget="10m"), or minimize(f, budget="10m")'
 
 
 def negative_log_cost(belief: Belief) -> Surface:
@@ -60,7 +60,7 @@ def per_cost(gain: Surface, belief: Belief, alpha: float) -> Surface:
 
 
 @dataclass(frozen=True)
-class EIAlpha:
+class EIAlpha(Acquisition):
     """EI / cost^alpha: 0 is EI, 1 is EI per unit cost."""
 
     alpha: float = 0.5
@@ -71,51 +71,51 @@ class EIAlpha:
         if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 <= self.alpha < math.inf:
             raise MethodError(f"EIAlpha: alpha must be a number >= 0, not {self.alpha!r}")
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return per_cost(LogEI().on(belief, rng), belief, float(self.alpha))
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return per_cost(LogEI().surface(belief, rng), belief, float(self.alpha))
 
 
 @dataclass(frozen=True)
-class EIpu:
+class EIpu(Acquisition):
     """Expected improvement per unit of cost."""
 
     uses_cost: ClassVar[bool] = True
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return per_cost(LogEI().on(belief, rng), belief, 1.0)
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return per_cost(LogEI().surface(belief, rng), belief, 1.0)
 
 
 @dataclass(frozen=True)
-class EICool:
+class EICool(Acquisition):
     """EI / cost^alpha with alpha falling from 1 to 0 as the budget is spent: cheap evaluations first, dear ones later."""
 
     uses_cost: ClassVar[bool] = True
     needs_budget: ClassVar[bool] = True
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         if belief.spending is None:
-            raise MethodError(NO_BUDGET)
-        return per_cost(LogEI().on(belief, rng), belief, belief.spending.left_share)
+            raise MethodError(NO_BUDGET.format("EICool"))
+        return per_cost(LogEI().surface(belief, rng), belief, belief.spending.left_share)
 
 
 @dataclass(frozen=True)
-class CEI:
+class CEI(Acquisition):
     """Contextual EI: the cheapest point among those with at least (1 - lam) of the highest EI; on the EI-cost front."""
 
     lam: float = 0.1
     uses_cost: ClassVar[bool] = True
-    over_sets: ClassVar[bool] = True
+    averages_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "lam", plain(self.lam))
         if isinstance(self.lam, bool) or not isinstance(self.lam, int | float) or not 0 <= self.lam <= 1:
             raise MethodError(f"CEI: lam must lie in [0, 1], not {self.lam!r}")
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return LogEI().on(belief, rng)
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return LogEI().surface(belief, rng)
 
-    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
-        gain = surface_of(self, belief, optimizer.rng)
+    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+        gain = self.averaged_surface(belief, optimizer.rng)
         return Selection(cheapest_of_the_good(gain, belief, optimizer, optimizer.maximize(gain), float(self.lam)))
 
 

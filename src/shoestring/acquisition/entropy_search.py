@@ -99,7 +99,7 @@ class Representers:
 def representers(belief: Belief, optimizer: AcquisitionOptimizer, count: int) -> Representers:
     """At most ``count`` of them."""
     optimizer = replace(optimizer, visited=optimizer.visited[:0])  # the minimum may lie at a tried point
-    promising = replace(optimizer, options=LOOK).maximize(LogEI().on(belief, optimizer.rng)).U[: LOOK.raw_samples + LOOK.local_samples]
+    promising = replace(optimizer, options=LOOK).maximize(LogEI().surface(belief, optimizer.rng)).U[: LOOK.raw_samples + LOOK.local_samples]
     falling = negative_mean_surface(belief)
     low = distinct(replace(optimizer, options=LOOK_LOW).maximize(falling).U[: 4 * LOWEST])[:LOWEST]
     tried = belief.evaluated[np.argsort(belief.objective.mean_at(belief.encoding.features(belief.evaluated)), kind="stable")[:24]]
@@ -243,6 +243,6 @@ class ES(InformationAcquisition):
         whole_number("ES", "representers", self.representers, 2)
         whole_number("ES", "samples", self.samples, 16)
 
-    def surface(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
+    def log_information(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
         known = representers(belief, optimizer, self.representers)
         return information(known, Groups.drawn(known, self.samples, optimizer.rng))

@@ -22,12 +22,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from .._validation import plain
 from ..cost.base import expected_log_cost, expected_log_cost_with_gradient
 from ..errors import MethodError
 from ..numerics import Array, log_h, log_Phi
-from ..space.parameters import plain
 from ..surrogate.belief import Belief
-from .base import surface_of
+from .base import Acquisition
 from .optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 
 FIRST_PRICE = 0.1  # without a price: of a typical evaluation, in standard deviations of the values seen
@@ -80,7 +80,7 @@ def index_surface(belief: Belief, log_price: float) -> Surface:
 
 
 @dataclass(frozen=True)
-class Gittins:
+class Gittins(Acquisition):
     """Pandora's box: evaluate where the index is smallest.
 
     price    the improvement, in the objective's units, that one unit of cost must buy; left out, one that starts high and
@@ -89,8 +89,8 @@ class Gittins:
 
     price: float | None = None
     uses_cost: ClassVar[bool] = True
-    over_sets: ClassVar[bool] = True
-    in_logs: ClassVar[bool] = False
+    averages_samples: ClassVar[bool] = True
+    log_space: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.price is None:
@@ -109,13 +109,13 @@ class Gittins:
         typical = 0.0 if belief.cost is None else belief.median_log_cost
         return math.log(FIRST_PRICE) - typical
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return index_surface(belief, self.log_price(belief))
 
-    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
         """The smallest index; without a price, halved for the next time when even that is above the incumbent."""
         log_price = self.log_price(belief)
-        optimum = optimizer.maximize(surface_of(self, belief, optimizer.rng))
+        optimum = optimizer.maximize(self.averaged_surface(belief, optimizer.rng))
         if self.price is not None:
             return Selection(optimum.u)
         worth = -optimum.value < belief.incumbent

@@ -20,6 +20,7 @@ import numpy as np
 from ..errors import MethodError
 from ..numerics import Array, log_h, log_Phi
 from ..surrogate.belief import Belief
+from .base import Acquisition
 from .optimize.optimizer import Surface
 
 Score = Callable[[Array, Array], tuple[Array, Array, Array]]  # (mean, deviation) -> value, d/d mean, d/d deviation
@@ -74,10 +75,10 @@ def improvement_surface(belief: Belief, score: Score) -> Surface:
 
 
 @dataclass(frozen=True)
-class LogEI:
+class LogEI(Acquisition):
     """The logarithm of expected improvement."""
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return improvement_surface(belief, lambda mean, deviation: log_expected_improvement(mean, deviation, belief.incumbent))
 
 
@@ -87,7 +88,7 @@ class EI(LogEI):
 
 
 @dataclass(frozen=True)
-class PI:
+class PI(Acquisition):
     """Probability of improvement by more than ``margin`` (in standard deviations of the values seen)."""
 
     margin: float = 0.01
@@ -96,21 +97,21 @@ class PI:
         if not (math.isfinite(self.margin) and self.margin >= 0):
             raise MethodError(f"PI: margin must be a number >= 0, not {self.margin!r}")
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         best = belief.incumbent - self.margin
         return improvement_surface(belief, lambda mean, deviation: log_probability_of_improvement(mean, deviation, best))
 
 
 @dataclass(frozen=True)
-class LCB:
+class LCB(Acquisition):
     """Lower confidence bound mu - sqrt(beta) s."""
 
     beta: float = 4.0
-    in_logs: ClassVar[bool] = False
+    log_space: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.beta) and self.beta >= 0):
             raise MethodError(f"LCB: beta must be a number >= 0, not {self.beta!r}")
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return improvement_surface(belief, lambda mean, deviation: negative_lower_bound(mean, deviation, math.sqrt(self.beta)))

@@ -44,7 +44,7 @@ class CFKG(KG):
     batch: Literal["max", "sum"] = "max"
     others: tuple[float, float] | None = field(default=None, repr=False)  # what they bring and cost, while a batch is chosen
     uses_cost: ClassVar[bool] = True
-    free_fidelities: ClassVar[bool] = True
+    chooses_fidelity: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.batch not in ("max", "sum"):
@@ -55,7 +55,7 @@ class CFKG(KG):
             return per_share(gain, belief.encoding.space) if belief.encoding.space.fidelities else gain
         return per_cost(gain, belief, 1.0) if self.others is None else beside(gain, negative_log_cost(belief), *self.others)
 
-    def joining(self, brought: float, paid: float) -> Self:
+    def as_batch_member(self, brought: float, paid: float) -> Self:
         """As a further member of a batch that brings and costs so much."""
         return replace(self, others=(brought, paid)) if self.batch == "max" else self
 

@@ -116,12 +116,12 @@ class Running:
             slopes = DerivativeBlock(slopes.A[active], slopes.columns[active], slopes.s[active])
         noise = gradient_noise(before.kernel, belief.gradient_noise_share, slopes) + JITTER * gradient_noise(before.kernel, 1.0, slopes)
         noises = np.concatenate([np.full(len(values), before.noise), noise])
-        joint = np.block([
+        values_batches = np.block([
             [before.covariance_of(values, values), before.covariance_of(values, slopes)],
             [before.covariance_of(slopes, values), before.covariance_of(slopes, slopes)],
         ])
-        joint[np.diag_indices(len(joint))] += noises
-        factor, _ = cholesky(joint)
+        values_batches[np.diag_indices(len(values_batches))] += noises
+        factor, _ = cholesky(values_batches)
         after = before.condition_on(values, before.expected(values), noises[: len(values)])
         after = after.condition_on(slopes, after.expected(slopes), noise)
         return cls(before, after, (values, slopes), np.asarray(np.linalg.inv(factor), dtype=float))

@@ -43,6 +43,7 @@ from ..cost.base import CostPosterior, expected_log_cost_with_gradient
 from ..numerics import Array, cholesky, single_threaded
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import VARIANCE_FLOOR, CrossCovariance
+from .base import Acquisition
 from .entropy_search import whole_number
 from .optimize.batched_bfgs import ascend
 from .optimize.candidates import is_visited, neighbours, quasi_random, random_unvisited
@@ -208,7 +209,7 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class StochasticKG:
+class StochasticKG(Acquisition):
     """The knowledge gradient by stochastic gradient ascent, per cost where the space has fidelities. A slow reference for ``KG``.
 
     ``q`` points are planned together, and suggested one after the other while none of them has finished.
@@ -219,14 +220,15 @@ class StochasticKG:
     steps: int = 40
     starts: int = 4
     uses_cost: ClassVar[bool] = True
-    free_fidelities: ClassVar[bool] = True
-    over_sets: ClassVar[bool] = True
+    chooses_fidelity: ClassVar[bool] = True
+    seeks_information: ClassVar[bool] = True
+    averages_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for field in ("q", "samples", "steps", "starts"):
             whole_number("StochasticKG", field, getattr(self, field), 1)
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         """log of the estimate for single points, with the same draws for all of them."""
         made: list[tuple[Worth, Array]] = []
 
@@ -243,7 +245,7 @@ class StochasticKG:
         return value
 
     @single_threaded
-    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
         planned = _planned(belief, optimizer)
         if not len(planned):
             planned = self.plan(belief, optimizer)

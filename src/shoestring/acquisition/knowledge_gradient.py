@@ -36,7 +36,7 @@ from ..data.visited import SAME_POINT
 from ..numerics import Array, cholesky, single_threaded
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import CrossCovariance, Posterior
-from .base import average, lazy_surface
+from .base import Acquisition, average, lazy_surface
 from .improvement import negative_mean_surface
 from .kg_envelope import LookaheadPoints, line_gradients, log_expected_drop, log_expected_drop_with_gradient
 from .optimize.batched_bfgs import ascend
@@ -175,14 +175,15 @@ class LookAhead:
 
 
 @dataclass(frozen=True)
-class KG:
+class KG(Acquisition):
     """The knowledge gradient. Looks one step ahead at what will be recommended, not at what is observed: good under noise."""
 
-    over_sets: ClassVar[bool] = True
-    joint: ClassVar[bool] = True
+    averages_samples: ClassVar[bool] = True
+    values_batches: ClassVar[bool] = True
+    seeks_information: ClassVar[bool] = True
     ahead: ClassVar[type[LookAhead]] = LookAhead
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         optimizer = AcquisitionOptimizer(belief.encoding, rng, belief.evaluated[:0], belief.evaluated, EFFORT)
         return lazy_surface(lambda: self.weighed(self.ahead.over(belief, minima(belief, optimizer)).surface(), belief))
 
@@ -191,16 +192,16 @@ class KG:
         return gain
 
     @single_threaded
-    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
         optimizer = replace(optimizer, options=EFFORT)
         rough = [self.ahead.over(each, minima(each, optimizer)) for each in belief.samples]
-        optimum = optimizer.maximize(self.weighed(average([ahead.surface() for ahead in rough], in_logs=True), belief))
+        optimum = optimizer.maximize(self.weighed(average([ahead.surface() for ahead in rough], log_space=True), belief))
         promising = distinct(optimum.U[: 3 * PROMISING])[:PROMISING]
         refined = [ahead.further(ahead.imagined(promising)).surface() for ahead in rough]
-        gain = average(refined, in_logs=True)
+        gain = average(refined, log_space=True)
         fine = self.weighed(gain, belief)
         values = fine(promising, False)[0]
-        U, f = local_search(fine, optimizer.encoding, promising.copy(), values, 1, optimizer.rng, optimizer.free_fidelities)
+        U, f = local_search(fine, optimizer.encoding, promising.copy(), values, 1, optimizer.rng, optimizer.chooses_fidelity)
         best = U[int(np.argmax(f))]
         chosen = optimum.u if is_visited(best[None, :], optimizer.visited)[0] else best
         return Selection(chosen, {"log_gain": float(gain(chosen[None, :], False)[0][0])})

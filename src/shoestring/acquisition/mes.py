@@ -235,7 +235,7 @@ class MES(InformationAcquisition):
         if self.how not in HOW:
             raise MethodError(f'MES: how must be "gumbel" or "sampled", not {self.how!r}')
 
-    def surface(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
+    def log_information(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
         """log MES over points, given samples of the minimum."""
         m, noise = self.minima(belief, optimizer), belief.objective.noise
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..cost.base import expected_log_cost
 from ..surrogate.belief import Belief
-from .base import surface_of
+from .base import Acquisition
 from .cost_aware import negative_log_cost
 from .gittins import Gittins
 from .improvement import LogEI
@@ -27,26 +27,26 @@ FEWEST = 20  # trials that the rest of a budget is to last for, however many the
 
 
 @dataclass(frozen=True)
-class PacedGittins:
+class PacedGittins(Acquisition):
     """Gittins' choice, or where more may be spent on a trial, the highest EI within that."""
 
     trials: int = 100
     uses_cost: ClassVar[bool] = True
-    over_sets: ClassVar[bool] = True
+    averages_samples: ClassVar[bool] = True
 
-    def on(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return LogEI().on(belief, rng)
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return LogEI().surface(belief, rng)
 
-    def choose(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
         thrifty = Gittins()
         if belief.cost is None or belief.spending is None or belief.spending.left <= 0.0:
-            return thrifty.choose(belief, optimizer)
+            return thrifty.select(belief, optimizer)
         allowance = math.log(belief.spending.left / max(self.trials - belief.trials, FEWEST))
-        gain = surface_of(self, belief, optimizer.rng)
+        gain = self.averaged_surface(belief, optimizer.rng)
         optimum = optimizer.maximize(gain)
         if expected_log_cost(belief.cost, optimum.u[None, :])[0] <= allowance:
             return Selection(optimum.u, {"log_price": thrifty.log_price(belief)})  # as it was: nothing was priced this time
-        chosen = thrifty.choose(belief, optimizer)
+        chosen = thrifty.select(belief, optimizer)
         if expected_log_cost(belief.cost, chosen.u[None, :])[0] >= allowance:
             return chosen
         u = maximize_constrained(gain, negative_log_cost(belief), -allowance, optimum.U, optimizer.encoding, optimizer.rng, optimizer.visited)

@@ -197,6 +197,6 @@ class PES(InformationAcquisition):
         whole_number("PES", "representers", self.representers, 2)
         whole_number("PES", "minimisers", self.minimisers, 1)
 
-    def surface(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
+    def log_information(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
         known = representers(belief, optimizer, self.representers)
         return Minimisers.among(known, self.minimisers, optimizer.rng).surface()

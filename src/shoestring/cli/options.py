@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from ..budget import Budget, read_budget, seconds_of
+from .._validation import seconds_of
+from ..budget import Budget, read_budget
 from ..errors import BudgetError
 from .console import DEFAULT, VARIABLE, WANTED, file_of, opened
 

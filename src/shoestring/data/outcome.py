@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+from .._validation import plain
 from ..errors import OutcomeError
-from ..space.parameters import Numeric, plain
+from ..space.parameters import Numeric
 from ..space.space import Config, Space
 from .intermediate import reached_fidelity, truncated
 from .trial import State, Trial

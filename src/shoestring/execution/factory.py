@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from ..budget import seconds_of
-from ..errors import BudgetError, MethodError
-from ..space.parameters import plain
+from .._validation import duration_seconds, whole_number
+from ..errors import MethodError
 from ..space.space import Space
 from .evaluate import Objective
 from .executor import TrialExecutor
@@ -27,8 +25,8 @@ def make_executor(
     raise_errors: bool = False,
 ) -> TrialExecutor:
     """Those who will evaluate: this process for one worker without a timeout, or else the executor, threads, or processes."""
-    count = None if workers is None else whole(workers, "workers", 1)
-    limit = None if timeout is None else length_of_time(timeout, "timeout")
+    count = None if workers is None else whole_number(workers, "workers", 1)
+    limit = None if timeout is None else duration_seconds(timeout, "timeout")
     if executor is not None:
         if threads:
             raise MethodError("give executor= or threads=True, not both")
@@ -70,23 +68,3 @@ def capacity(executor: Any) -> int:
     if isinstance(found, int) and found >= 1:
         return found
     raise MethodError(f"{type(executor).__name__} does not say how many trials it can run at once; give workers=")
-
-
-def whole(value: Any, what: str, least: int) -> int:
-    number = plain(value)
-    if isinstance(number, bool) or not isinstance(number, int) or number < least:
-        raise MethodError(f"{what} must be a whole number of {least} or more, not {value!r}")
-    return number
-
-
-def length_of_time(given: Any, what: str) -> float:
-    """``"10m"`` or a number of seconds, in seconds."""
-    value = plain(given)
-    if isinstance(value, str):
-        try:
-            return seconds_of(value)
-        except BudgetError as error:
-            raise MethodError(f"{what}={value!r} cannot be read; write it like \"45s\" or \"10m\"") from error
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-        raise MethodError(f"{what} must be a positive number of seconds, or text like \"10m\", not {given!r}")
-    return float(value)

@@ -14,13 +14,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
+from .._validation import whole_number
 from ..budget import Budget, read_budget
 from ..data.outcome import is_cost, read_cost
 from ..data.trial import Trial
 from ..report.result import Result
 from .evaluate import Evaluation, LiveTrial, Objective, evaluate
 from .executor import CompletedTrial
-from .factory import whole
 from .runner import Callback, run
 
 if TYPE_CHECKING:
@@ -126,6 +126,6 @@ def simulate(
     A budget in seconds is one of simulated seconds. The costs are the objective's, so it should give them: ``st.Outcome(value,
     cost=...)``. A second call goes on with the study at time 0.
     """
-    crew = SimulatedExecutor(objective, whole(workers, "workers", 1), overhead, raise_errors)
+    crew = SimulatedExecutor(objective, whole_number(workers, "workers", 1), overhead, raise_errors)
     result = run(study, read_budget(budget), crew, callbacks, confirm=confirm, **options)
     return Simulation(result, crew.spans)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import plain
 from ..errors import SpaceError
 from ..numerics import Array
-from ..space.parameters import Choice, Fidelity, Float, Int, plain
+from ..space.parameters import Choice, Fidelity, Float, Int
 from ..space.space import Config, Parameter, Space
 
 Reader = Callable[[Any], Any]

@@ -39,6 +39,7 @@ except ImportError as error:
     raise ImportError('ShoestringSearchCV needs scikit-learn: pip install "shoestring[sklearn]"') from error
 
 from .._format import plural
+from .._validation import plain
 from ..budget import Budget, read_budget
 from ..data.history import History
 from ..data.outcome import Outcome
@@ -49,7 +50,7 @@ from ..execution.evaluate import Evaluation
 from ..execution.runner import reason_to_stop
 from ..numerics import Array
 from ..search.recommend import CONFIRMS
-from ..space.parameters import Fidelity, plain
+from ..space.parameters import Fidelity
 from ..study import Study
 from ..termination.base import Verdict
 from .distributions import Translation, read_space

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..acquisition.base import Acquisition, check_acquisition
 from ..acquisition.cost_aware import EIAlpha
 from ..acquisition.improvement import LogEI
 from ..acquisition.kg_fidelity import CFKG
@@ -74,11 +75,12 @@ def choose_method(method: Any) -> Method:
         raise MethodError(f'method={method!r} is not known; give "auto" or an object such as st.EI() or st.Random()')
     if isinstance(method, type):
         raise MethodError(f"method={method.__name__} is a class; write {method.__name__}()")
-    if hasattr(method, "suggest"):
-        return method  # type: ignore[no-any-return]
-    if hasattr(method, "on"):
+    if isinstance(method, Acquisition) or any(hasattr(method, name) for name in ("surface", "select", "on", "choose")):
+        check_acquisition(method)
         return Bayes(method)
-    raise MethodError(f'method={method!r} is neither a search method nor an acquisition; give "auto", st.EI(), st.Random(), ...')
+    if callable(getattr(method, "suggest", None)):
+        return method  # type: ignore[no-any-return]
+    raise MethodError(f'method={method!r} is neither a search method (suggest) nor an acquisition (surface); give "auto", st.EI(), ...')
 
 
 def choose_cost_model(model: Any) -> CostModel:

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..acquisition.base import surface_of
 from ..data.dataset import Dataset
 from ..data.trial import Suggestion, Trial
 from ..errors import NothingFits, SpaceExhausted
@@ -39,7 +38,7 @@ def suggest_many(method: Method, context: SearchContext, count: int) -> list[Sug
             if not suggestions:
                 raise
             break  # as many as there are
-    if count > 1 and isinstance(method, Bayes) and getattr(method.acquisition, "joint", False):
+    if count > 1 and isinstance(method, Bayes) and method.acquisition.values_batches:
         chosen = [j for j, suggestion in enumerate(suggestions) if suggestion.model is not None]  # not those of the start
         for _ in range(ROUNDS if len(chosen) > 1 else 0):
             for j in chosen:
@@ -67,11 +66,12 @@ def with_suggestions(context: SearchContext, suggestions: list[Suggestion]) -> S
 
 def as_batch_member(method: Method, others: list[Suggestion]) -> Method:
     """The method as it values a further member of a batch, if it tells members of a batch from single trials."""
-    joining = getattr(method.acquisition, "joining", None) if isinstance(method, Bayes) else None
-    known = [(each.model["log_gain"], each.cost) for each in others if each.cost and each.model and "log_gain" in each.model]
-    if joining is None or not known:
+    if not isinstance(method, Bayes):
         return method
-    return Bayes(joining(sum(math.exp(gain) for gain, _ in known), max(cost for _, cost in known)))
+    known = [(each.model["log_gain"], each.cost) for each in others if each.cost and each.model and "log_gain" in each.model]
+    if not known:
+        return method
+    return Bayes(method.acquisition.as_batch_member(sum(math.exp(gain) for gain, _ in known), max(cost for _, cost in known)))
 
 
 def improve_member(method: Bayes, context: SearchContext, suggestions: list[Suggestion], j: int) -> Suggestion:
@@ -80,8 +80,8 @@ def improve_member(method: Bayes, context: SearchContext, suggestions: list[Sugg
     others, joined = with_suggestions(context, rest), as_batch_member(method, rest)
     assert isinstance(joined, Bayes)
     again, old = joined.suggest(others), suggestions[j]
-    belief, optimizer = fit_context_belief(others, costs=getattr(joined.acquisition, "uses_cost", False)), optimizer_for(others)
-    surface = surface_of(joined.acquisition, belief, optimizer.rng)
+    belief, optimizer = fit_context_belief(others, costs=joined.acquisition.uses_cost), optimizer_for(others)
+    surface = joined.acquisition.averaged_surface(belief, optimizer.rng)
     points: Array = np.array([context.space.encode(each.config) for each in (again, old)])
     new, kept = surface(points, False)[0]
     return again if new > kept + MIN_LOG_GAIN else old

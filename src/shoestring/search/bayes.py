@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from .._format import amount
-from ..acquisition.base import Acquisition, surface_of
+from ..acquisition.base import Acquisition
 from ..acquisition.cost_aware import NO_BUDGET, negative_log_cost
+from ..acquisition.improvement import LogEI
 from ..acquisition.optimize.constrained import maximize_constrained
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 from ..cost.base import expected_log_cost
@@ -31,17 +32,18 @@ class Bayes:
 
     def suggest(self, context: SearchContext) -> Suggestion:
         seen, name = context.data, type(self.acquisition).__name__
-        if context.spending is None and getattr(self.acquisition, "needs_budget", False):
-            raise MethodError(NO_BUDGET)  # now, not after the start has been paid for
-        free = getattr(self.acquisition, "free_fidelities", False) and bool(context.space.fidelities)
-        begun = initial_suggestion(context, name, self._thrifty, free)
+        if context.spending is None and self.acquisition.needs_budget:
+            raise MethodError(NO_BUDGET.format(name))  # now, not after the initial design has been paid for
+        free = self.acquisition.chooses_fidelity and bool(context.space.fidelities)
+        begun = initial_suggestion(context, name, self.acquisition.uses_cost, free)
         if begun is not None:
             return begun
-        weighs = self._thrifty and not (free and context.costs_go_unnoticed)
+        weighs = self.acquisition.uses_cost and not (free and context.costs_go_unnoticed)
         belief = fit_context_belief(context, costs=weighs or context.cost_limited)
         optimizer = replace(optimizer_for(context), fidelities=free)
         chosen = choose(self.acquisition, belief, optimizer)
-        u = within_budget(chosen.u, surface_of(self.acquisition, belief, optimizer.rng), belief, optimizer, context)
+        known = self.acquisition if self.acquisition.has_surface else LogEI()  # one that only selects says nothing of other points
+        u = within_budget(chosen.u, known.averaged_surface(belief, optimizer.rng), belief, optimizer, context)
         return Suggestion(
             context.space.decode(u),
             by=name,
@@ -51,11 +53,6 @@ class Bayes:
             front=short_front(belief, optimizer, u) if belief.cost is not None and not free else None,
         )
 
-    @property
-    def _thrifty(self) -> bool:
-        """Whether the acquisition weighs cost."""
-        return getattr(self.acquisition, "uses_cost", False)
-
 
 def carried_warm_start(belief: Belief) -> dict[str, Any]:
     """What a method that takes turns with others has to know at its next turn."""
@@ -63,14 +60,10 @@ def carried_warm_start(belief: Belief) -> dict[str, Any]:
 
 
 def choose(acquisition: Acquisition, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
-    """By the acquisition's own way of choosing, if it has one, or where its surface is highest.
-
-    Where hyperparameters are integrated out, its own way must be one that looks at all sets of them.
-    """
-    own = getattr(acquisition, "choose", None)
-    if own is not None and (not belief.hyperparameter_samples or getattr(acquisition, "over_sets", False)):
-        return own(belief, optimizer)  # type: ignore[no-any-return]
-    return Selection(optimizer.maximize(surface_of(acquisition, belief, optimizer.rng)).u)
+    """By the acquisition's own ``select``, or by its averaged surface where that does not look at all hyperparameter samples."""
+    if belief.hyperparameter_samples and acquisition.has_surface and not acquisition.averages_samples:
+        return Acquisition.select(acquisition, belief, optimizer)
+    return acquisition.select(belief, optimizer)
 
 
 def within_budget(u: Array, surface: Surface, belief: Belief, optimizer: AcquisitionOptimizer, context: SearchContext) -> Array:

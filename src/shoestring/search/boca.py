@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._format import config_text
-from ..acquisition.base import surface_of
 from ..acquisition.improvement import LCB
 from ..acquisition.kg_fidelity import per_share
 from ..acquisition.optimize.candidates import is_visited, quasi_random
@@ -73,7 +72,7 @@ class BOCA:
         costs = context.cost_limited or not context.costs_go_unnoticed
         belief, optimizer = fit_context_belief(context, costs=costs), optimizer_for(context)
         beta, factor = confidence(belief, context.number + 1), next_factor(context.history)
-        bound = surface_of(LCB(beta), belief, optimizer.rng)
+        bound = LCB(beta).averaged_surface(belief, optimizer.rng)
         options = Options.at(optimizer.maximize(bound).u, belief, optimizer.rng)
         row, why = options.choose(beta, factor, is_visited(options.U, context.visited), log_left(context))
         wanted = options.U[row]

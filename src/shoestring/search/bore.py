@@ -36,13 +36,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import plain
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Surface, maximize_without_gradient
 from ..data.dataset import Dataset
 from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
 from ..space.encoding import Encoding
-from ..space.parameters import plain
 from .base import SearchContext
 from .initial_design import initial_suggestion, space_filling
 

@@ -39,11 +39,12 @@ from itertools import count
 from typing import Any
 
 from .._format import plural
+from .._validation import plain
 from ..acquisition.optimize.candidates import is_visited, random_unvisited, small_grid
 from ..data.history import History
 from ..data.trial import State, Suggestion, Trial
 from ..errors import MethodError, SpaceExhausted
-from ..space.parameters import Fidelity, plain
+from ..space.parameters import Fidelity
 from ..space.space import Config, Space
 from .base import SearchContext
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..acquisition.base import surface_of
 from ..acquisition.cost_aware import cheapest_of_the_good, negative_log_cost, per_cost
 from ..acquisition.gittins import Gittins
 from ..acquisition.improvement import LogEI
@@ -57,7 +56,7 @@ def pareto_front(context: SearchContext) -> Front:
         raise StudyError("there is no front yet: no trial has a cost; give cost= with a result, or a st.KnownCost(f)")
     optimizer = optimizer_for(context)
     landed = landings(belief, optimizer)
-    gain, cheapness = surface_of(LogEI(), belief, optimizer.rng), negative_log_cost(belief)
+    gain, cheapness = LogEI().averaged_surface(belief, optimizer.rng), negative_log_cost(belief)
     U = np.vstack([*landed.values(), optimizer.maximize(gain).U, optimizer.maximize(cheapness).U])
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     scale = 1.0 / belief.output.slope(belief.incumbent)
@@ -77,7 +76,7 @@ def pareto_front(context: SearchContext) -> Front:
 
 def landings(belief: Belief, optimizer: AcquisitionOptimizer) -> dict[str, Array]:
     """The point (1 x D) that each method would choose."""
-    gain = surface_of(LogEI(), belief, optimizer.rng)
+    gain = LogEI().averaged_surface(belief, optimizer.rng)
     optimum = optimizer.maximize(gain)
     found = {"EI": optimum.u}
     for alpha in ALPHAS:
@@ -85,7 +84,7 @@ def landings(belief: Belief, optimizer: AcquisitionOptimizer) -> dict[str, Array
     found["EIpu"] = optimizer.maximize(per_cost(gain, belief, 1.0)).u
     for lam in LAMBDAS:
         found[f"CEI({lam:g})"] = cheapest_of_the_good(gain, belief, optimizer, optimum, lam)
-    found["Gittins()"] = Gittins().choose(belief, optimizer).u
+    found["Gittins()"] = Gittins().select(belief, optimizer).u
     return {name: u[None, :] for name, u in found.items()}
 
 
@@ -118,7 +117,7 @@ def short_front(belief: Belief, optimizer: AcquisitionOptimizer, u: Array) -> di
     space = optimizer.encoding.space
     spread = np.vstack([quasi_random(128, len(space), optimizer.rng), neighbours(optimizer.incumbents, 64, space, optimizer.rng)])
     U = np.vstack([u[None, :], space.snap(space.at_target(spread))])
-    gain, cheapness = surface_of(LogEI(), belief, optimizer.rng), negative_log_cost(belief)
+    gain, cheapness = LogEI().averaged_surface(belief, optimizer.rng), negative_log_cost(belief)
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     rows = nondominated(log_ei, log_cost)
     kept = rows[np.unique(np.linspace(0, len(rows) - 1, KEPT).round().astype(int))]

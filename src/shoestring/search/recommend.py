@@ -106,7 +106,7 @@ def negative_mean(belief: Belief) -> Surface:
 
         return value
 
-    return average([under(one) for one in belief.samples], in_logs=False)
+    return average([under(one) for one in belief.samples], log_space=False)
 
 
 def in_users_units(belief: Belief, falling: Surface, u: Array, sign: float) -> float:

@@ -33,11 +33,12 @@ from typing import Any
 
 import numpy as np
 
+from .._validation import plain
 from ..acquisition.optimize.candidates import is_visited, random_unvisited
 from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..numerics import Array
-from ..space.parameters import Choice, plain
+from ..space.parameters import Choice
 from ..space.space import Parameter, Space
 from .base import SearchContext
 from .initial_design import initial_suggestion

@@ -19,19 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import plain
 from ..errors import ConfigError, SpaceError
 from ..numerics import Array
-
-
-def plain(value: Any) -> Any:
-    """A numpy scalar as the Python number it stands for, a tuple as a list, also inside others; the rest as it is."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    return value
 
 
 def condition_fields(when: Mapping[str, Any]) -> dict[str, Any]:

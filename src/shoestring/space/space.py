@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import plain
 from ..errors import ConfigError, SpaceError
 from ..numerics import Array
-from .parameters import Choice, Fidelity, Float, Int, plain
+from .parameters import Choice, Fidelity, Float, Int
 
 Config = dict[str, Any]
 FEW_ENOUGH = 64  # values of a parameter that are kept in a table

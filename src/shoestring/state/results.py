@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
+from .._validation import plain
 from ..data.history import History
 from ..data.outcome import Outcome, finish_trial, is_cost
 from ..data.trial import State, Trial
 from ..errors import MethodError, OutcomeError, TrialError
 from ..execution.evaluate import Evaluation
-from ..space.parameters import plain
 from ..space.space import Space
 from ..storage.trial_lifecycle import awaits_late_result
 from .study_state import StudyState

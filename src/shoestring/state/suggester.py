@@ -12,6 +12,7 @@ from dataclasses import astuple
 from functools import partial
 from typing import Any
 
+from .._validation import duration_seconds, whole_number
 from ..budget import Budget
 from ..cost.base import CostModel
 from ..data.dataset import to_dataset
@@ -19,13 +20,11 @@ from ..data.history import History
 from ..data.trial import State, Trial
 from ..data.visited import VisitedSet
 from ..errors import Conflict, MethodError, NothingFits, OverBudget, SpaceExhausted
-from ..execution.factory import length_of_time
 from ..search.base import Method, SearchContext
 from ..search.batch import suggest_many
 from ..search.budget_filter import filter_by_budget
 from ..search.pruning import PruningForecast, pruning_forecast
 from ..space.encoding import Encoding
-from ..space.parameters import plain
 from ..space.space import Config, Space
 from ..storage import Limits, Storage
 from ..surrogate.auto_subset import training_size
@@ -65,7 +64,7 @@ class Asking(Records):
         Raises SpaceExhausted when every config of a finite space has been tried. ``lease`` is for a process that ends before the
         trial does: how long the trial stays reserved ("24h"), since nobody is there to renew it.
         """
-        return self._asked(1, length_of_time(lease, "lease") if lease is not None else None)[0]
+        return self._asked(1, duration_seconds(lease, "lease") if lease is not None else None)[0]
 
     def ask_many(self, count: int) -> list[Trial]:
         """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
@@ -170,10 +169,3 @@ class Asking(Records):
             found = pruning_forecast(self.context, self._find(trial), reports)
             self.optimizer_seconds += time.perf_counter() - began
             return found
-
-
-def whole_number(value: Any, what: str) -> int:
-    value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise MethodError(f"{what} must be a whole number, not {value!r}")
-    return value

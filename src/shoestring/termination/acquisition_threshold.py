@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from .._format import rounded
-from ..acquisition.base import Acquisition, surface_of
+from ..acquisition.base import Acquisition
 from ..acquisition.improvement import PI, LogEI
 from ..data.history import History
 from ..errors import SpaceExhausted
@@ -64,7 +64,7 @@ def highest(acquisition: Acquisition, history: History, space: Space, after: int
     belief = lookout.belief(MODEL)
     optimizer = lookout.optimizer(anywhere=False)
     try:
-        return belief, optimizer.maximize(surface_of(acquisition, belief, optimizer.rng)).value
+        return belief, optimizer.maximize(acquisition.averaged_surface(belief, optimizer.rng)).value
     except SpaceExhausted as end:
         return Verdict(True, str(end))
 

@@ -14,6 +14,7 @@ from ..cost.base import CostModel
 from ..data.history import History
 from ..errors import MethodError
 from ..search.base import Method
+from ..search.bayes import Bayes
 from ..space.space import Space
 from .base import Joined, Rule, StopRule, Verdict
 from .cost_benefit import WorthIt
@@ -73,7 +74,7 @@ def choose_rule(stop: Any, method: Method, cost_model: CostModel) -> Rule | None
     if stop is None:
         return None
     if isinstance(stop, str) and stop == "auto":
-        return AutoStop(price=getattr(getattr(method, "acquisition", None), "price", None), cost_model=cost_model)
+        return AutoStop(price=method.acquisition.price if isinstance(method, Bayes) else None, cost_model=cost_model)
     if isinstance(stop, type):
         raise MethodError(f"stop={stop.__name__} is a class; write {stop.__name__}(...)")
     if not hasattr(stop, "check"):

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from .._format import rounded
-from ..acquisition.base import surface_of
 from ..acquisition.cost_aware import EIpu
 from ..cost.auto import AutoCost
 from ..cost.base import CostModel, expected_log_cost
@@ -61,7 +60,7 @@ class WorthIt(StopRule):
             return Verdict(False, "no trial has a cost yet that its gain could be compared with")
         optimizer = lookout.optimizer(anywhere=False)
         try:
-            optimum = optimizer.maximize(surface_of(EIpu(), belief, optimizer.rng))
+            optimum = optimizer.maximize(EIpu().averaged_surface(belief, optimizer.rng))
         except SpaceExhausted as end:
             return Verdict(True, str(end))
         gain, cost = gain_and_cost(belief, optimum.u)

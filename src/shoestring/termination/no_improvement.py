@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .._format import plural
+from .._validation import plain
 from ..data.history import History
 from ..errors import MethodError
-from ..space.parameters import plain
 from ..space.space import Space
 from .base import StopRule, Verdict
 

@@ -207,7 +207,7 @@ def extremes(belief: Belief, tried: Array, seekers: Iterable[AcquisitionOptimize
     lower = float(np.mean([mean - root * np.sqrt(variance) for mean, variance in found], axis=0).min())
     plain = [replace(each, feasibility=None) for each in belief.samples]
     anywhere = average(
-        [improvement_surface(each, lambda mean, deviation: negative_lower_bound(mean, deviation, root)) for each in plain], in_logs=False
+        [improvement_surface(each, lambda mean, deviation: negative_lower_bound(mean, deviation, root)) for each in plain], log_space=False
     )
     for optimizer in seekers:
         lower = min(lower, -optimizer.maximize(anywhere).value)

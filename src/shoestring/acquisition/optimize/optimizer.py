@@ -80,7 +80,7 @@ class AcquisitionOptimizer:
         Raises SpaceExhausted when a finite space has no other point.
         """
         space = self.encoding.space
-        whole = None if self.free_fidelities else small_grid(space)
+        whole = None if self.chooses_fidelity else small_grid(space)
         if whole is not None:
             left = whole[~is_visited(whole, self.visited)]
             if not len(left):
@@ -96,7 +96,7 @@ class AcquisitionOptimizer:
         starts = pick_restarts(values, len(spread), self.options.restarts)
         if len(starts):
             U, f = local_search(
-                surface, self.encoding, pool[starts], values[starts], self.options.rounds, self.rng, self.free_fidelities
+                surface, self.encoding, pool[starts], values[starts], self.options.rounds, self.rng, self.chooses_fidelity
             )
             pool, values = np.vstack([U, pool]), np.concatenate([f, values])
         order = np.argsort(-values, kind="stable")
@@ -108,12 +108,12 @@ class AcquisitionOptimizer:
         return Optimum(u, float(value[0]), u[None, :], value)
 
     @property
-    def free_fidelities(self) -> bool:
+    def chooses_fidelity(self) -> bool:
         return self.fidelities and bool(self.encoding.space.fidelities)
 
     def _placed(self, U: Array) -> Array:
         space = self.encoding.space
-        return space.snap(U if self.free_fidelities else space.at_target(U))
+        return space.snap(U if self.chooses_fidelity else space.at_target(U))
 
 
 def local_search(
@@ -157,8 +157,7 @@ def _ascent(
 
     def objective(points: Array) -> tuple[Array, Array]:
         value, gradient = surface(points, True)
-        assert gradient is not None
-        return _finite(value), gradient
+        return _finite(value), np.zeros_like(points) if gradient is None else gradient  # one that has none does not move
 
     ends, _ = ascend(objective, U, free, tolerance=tolerance)
     ends = encoding.space.snap(ends)

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._format import config_text
-from ...acquisition.base import Acquisition, surface_of
+from ..._validation import plain
+from ...acquisition.base import Acquisition
 from ...acquisition.entropy_search import ES
 from ...acquisition.improvement import EI
 from ...acquisition.knowledge_gradient import KG
@@ -28,7 +29,7 @@ from ...errors import MethodError, OutcomeError
 from ...numerics import Array, single_threaded
 from ...search.base import SearchContext, fit_context_belief, optimizer_for
 from ...search.recommend import lowest_mean, negative_mean
-from ...space.parameters import Choice, Numeric, plain
+from ...space.parameters import Choice, Numeric
 from ...space.space import Config, Space
 from ...surrogate.belief import Belief
 
@@ -41,7 +42,7 @@ def read_acquisitions(method: Any) -> dict[str, Acquisition]:
     for each in given:
         if isinstance(each, type):
             raise MethodError(f"method={each.__name__} is a class; write {each.__name__}()")
-        if not hasattr(each, "on"):
+        if not isinstance(each, Acquisition) or not each.has_surface:
             raise MethodError(f"method={each!r} is no acquisition; give one such as st.EI() or st.KG(), or a list of them")
     names = [type(each).__name__ for each in given]
     return {name if names.count(name) == 1 else repr(each): each for name, each in zip(names, given, strict=True)}
@@ -166,7 +167,7 @@ def look_along(
     numbers = read_numbers(space, along)
     if not seen.finished:
         return None
-    belief = fit_context_belief(context, costs=any(getattr(each, "uses_cost", False) for each in acquisitions.values()))
+    belief = fit_context_belief(context, costs=any(each.uses_cost for each in acquisitions.values()))
     best = lowest_mean(belief, negative_mean(belief), optimizer_for(context))
     best = space.snap(space.at_target(best[None, :]))[0]
     along = choose_axis(space, numbers, along, best)
@@ -233,7 +234,7 @@ def shares(acquisition: Acquisition, belief: Belief, U: Array, rng: np.random.Ge
 
     Bounds and indices are no logarithms but values in deviations: theirs falls by the factor e with each of them.
     """
-    values = surface_of(acquisition, belief, rng)(U, False)[0]
+    values = acquisition.averaged_surface(belief, rng)(U, False)[0]
     values = np.where(np.isnan(values), -np.inf, values)
     top = values.max()
     return np.asarray(np.exp(values - top)) if np.isfinite(top) else np.zeros(len(U))
