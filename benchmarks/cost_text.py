@@ -52,14 +52,14 @@ def savings(found: dict[str, Any]) -> list[str]:
 def ranks(found: dict[str, Any]) -> list[str]:
     """Optimal time allocation."""
     table = found["allocation"]["average_rank"]
-    head = " | ".join(f"{multiple} x the least budget" for multiple in table)
+    head = " | ".join(f"{multiple} x the smallest budget" for multiple in table)
     lines = [f"| average rank at | {head} |", "|---|" + "---|" * len(table)]
     first = next(iter(table.values()))
     for label in sorted(first, key=lambda name: first[name]["mean"]):
         cells = [f"{table[m][label]['mean']:.2f} ({table[m][label]['low']:.2f} to {table[m][label]['high']:.2f})" for m in table]
         lines.append(f"| {name_of(label)} | " + " | ".join(cells) + " |")
     counts = ", ".join(str(count) for count in found["allocation"]["runs"].values())
-    return [*lines, "", f"({counts} runs of each method; at most {found['allocation']['cap']} evaluations a run.)"]
+    return [*lines, "", f"({counts} runs of each method; at most {found['allocation']['cap']} evaluations per run.)"]
 
 
 def models(found: dict[str, Any]) -> list[str]:
@@ -73,12 +73,12 @@ def models(found: dict[str, Any]) -> list[str]:
 
 
 def text() -> str:
-    """What there is, for docs/benchmarks.md."""
+    """All stored results, for docs/benchmarks.md."""
     found, lines = report("reporting"), []
     if "biopt" in found:
-        lines += ["What 100 evaluations cost and find, against EI on the same problem and seed:", "", *savings(found)]
+        lines += ["Cost and accuracy of 100 evaluations, compared with EI on the same problem and seed:", "", *savings(found)]
     if "allocation" in found:
-        lines += ["What is found within a budget:", "", *ranks(found), ""]
+        lines += ["The best value found within a budget:", "", *ranks(found), ""]
     if "costmodels" in found:
         lines += [f"Cost models, {found['costmodels']['problems']} problems, 10 seeds:", "", *models(found), ""]
     return "\n".join(lines).rstrip() or "(not measured yet)"
@@ -93,5 +93,5 @@ def short_text() -> str:
             saved, lost = methods["auto"]["cost_saved"]["mean"], methods["auto"]["accuracy_lost"]["mean"]
             share = f"{saved['value']:.0f} % of the cost ({saved['low']:.0f} to {saved['high']:.0f})"
             where = "FCNet tables" if group == "FCNet" else "surrogates of recorded XGBoost runs"
-            parts.append(f"{share} at {lost['value']:.2f} % of accuracy on {where}")
-    return f"Against plain EI over 100 evaluations, the default saves {' and '.join(parts)}." if parts else ""
+            parts.append(f"{share} for {lost['value']:.2f} % of the accuracy on {where}")
+    return f"Compared with plain EI over 100 evaluations, the default saves {' and '.join(parts)}." if parts else ""

@@ -16,7 +16,7 @@ import shoestring as st
 from benchmarks import problems, rows
 from benchmarks.peers import shoestring_space
 from benchmarks.summary import SCALE_AT
-from shoestring.surrogate.hyperparameters import Layout
+from shoestring.surrogate.marginal_likelihood import Layout
 
 FOLDER = Path(__file__).parent / "results" / "defaults"
 RANDOM = Path(__file__).parent / "results" / "regret_tuning"
@@ -38,7 +38,7 @@ VARIANTS: dict[str, tuple[dict[str, float], dict[str, Any]]] = {
     "initial-6": ({}, {"initial": 6}),
     "initial-10": ({}, {"initial": 10}),
     "output-standard": ({}, {"model": st.GP(output="standard")}),
-    "output-bent": ({}, {"model": st.GP(output="bent")}),
+    "output-bent": ({}, {"model": st.GP(output="yeo-johnson")}),
     "warp": ({}, {"model": st.GP(warp=True)}),
     "squared-exponential": ({}, {"model": st.GP(kernel="se")}),
 }

@@ -19,7 +19,7 @@ def medians(name: str, entry: dict[str, Any]) -> list[str]:
     """Median regret at shares of the budget."""
     shares = list(next(iter(entry["median_regret"].values())))
     head = " | ".join(f"{float(share):.0%}" for share in shares)
-    lines = ["", f"{name}, budget {entry['budget']:g}:", "", f"| | {head} | runs | evaluations | s an ask |"]
+    lines = ["", f"{name}, budget {entry['budget']:g}:", "", f"| | {head} | runs | evaluations | s per suggestion |"]
     lines.append("|---|" + "---|" * (len(shares) + 3))
     for label, values in entry["median_regret"].items():
         cells = " | ".join("" if values[share] is None else f"{values[share]:.2g}" for share in shares)
@@ -29,12 +29,12 @@ def medians(name: str, entry: dict[str, Any]) -> list[str]:
 
 
 def reached(found: dict[str, Any]) -> list[str]:
-    """At what share of EI's cost its final regret was reached, and who was behind at the end."""
+    """The share of EI's cost at which its final regret was reached, and the ratios of regrets."""
     lines = [
         "",
-        "Log10 of the ratio of regrets (below 0: cfKG's is lower), p of a paired one-sided test. *Paid*: at the last cost that",
-        "both had paid for; *end*: at the end of the budget, from which runs of cfKG may be far when they end, after 300",
-        "evaluations.",
+        "Log10 of the ratio of regrets (below 0: that of cfKG is lower), p of a paired one-sided test. *Paid*: at the highest",
+        "cost that both runs have reached. *End*: at the end of the budget. Runs of cfKG end after 300 evaluations, which may be",
+        "far before the end of the budget.",
         "",
         "| | share of EI's cost to reach its final regret | paid | end |",
         "|---|---|---|---|",
@@ -59,7 +59,7 @@ def text() -> str:
     for part, title in TITLES.items():
         if not report.get(part):
             continue
-        lines += ["", f"**{title}.** Median regret of what is recommended, at shares of the budget."]
+        lines += ["", f"**{title}.** Median regret of the recommended config, at shares of the budget."]
         for name, entry in report[part].items():
             lines += medians(name, entry)
         if part in ("functions", "biased"):
@@ -67,5 +67,5 @@ def text() -> str:
     if report.get("timing"):
         times = ", ".join(f"{label} {entry['median']:.2f} s" for label, entry in report["timing"].items())
         case = "cfKG: 200 trials, six parameters and two fidelities; cf-d-KG: 60 trials with gradients"
-        lines += ["", f"A suggestion ({case}): {times}."]
+        lines += ["", f"Time of a suggestion ({case}): {times}."]
     return "\n".join(lines).strip()

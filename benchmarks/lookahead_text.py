@@ -10,10 +10,10 @@ RESULTS = Path(__file__).parent / "results" / "lookahead" / "report.json"
 
 
 def speed_lines(report: dict[str, Any]) -> list[str]:
-    """Milliseconds a suggestion, and the key figures."""
+    """Milliseconds per suggestion, and the key figures."""
     ms, found = report["speed"]["ms"], key(report)
     sizes = list(ms["EI"])
-    lines = ["| milliseconds a suggestion | " + " | ".join(f"n = {n}" for n in sizes) + " | of EI's at the last |"]
+    lines = ["| milliseconds per suggestion | " + " | ".join(f"n = {n}" for n in sizes) + f" | multiple of EI, n = {sizes[-1]} |"]
     lines.append("|---|" + "---|" * (len(sizes) + 1))
     for name, times in ms.items():
         cells = " | ".join(f"{times[n]:,.0f}" if n in times else "" for n in sizes)
@@ -21,20 +21,22 @@ def speed_lines(report: dict[str, Any]) -> list[str]:
         lines.append(f"| {name} | {cells} | {ratio} |")
     faster = ", ".join(f"{ratio:,.0f} times at n = {n}" for n, ratio in found.get("kg_vs_botorch", {}).items())
     worth = ", ".join(f"{value:.2f} at n = {n}" for n, value in found["kg_value_ratio"].items())
-    lines += ["", f"Faster than BoTorch's knowledge gradient: {faster}. The knowledge gradient of our choice, divided by"]
-    return [*lines, f"that of BoTorch's, under one model and one estimator: {worth}."]
+    lines += ["", f"KG is faster than BoTorch's knowledge gradient: {faster}.", ""]
+    lines += ["The knowledge gradient of the point that KG chooses, divided by that of the point that BoTorch chooses, with one"]
+    return [*lines, f"model and one estimator for both: {worth}."]
 
 
 def quality_lines(report: dict[str, Any]) -> list[str]:
     """Ranks, and pairs by the paired test."""
     quality = report["quality"]
     points = list(quality["average_rank"])
-    lines = ["", f"True regret of what is recommended under noise, {quality['runs']} runs: average rank (95 % interval).", ""]
+    lines = ["", f"True regret of the recommended config with noise, {quality['runs']} runs: average rank (95 % interval).", ""]
     lines += ["| | " + " | ".join(f"after {point}" for point in points) + " |", "|---|" + "---|" * len(points)]
     for label in quality["average_rank"][points[-1]]:
         entries = [quality["average_rank"][point][label] for point in points]
         lines.append(f"| {label} | " + " | ".join(f"{e['mean']:.2f} ({e['low']:.2f} to {e['high']:.2f})" for e in entries) + " |")
-    lines += ["", "Regret of one as a multiple of the other's (geometric mean over paired runs, 95 % interval; p one-sided):", ""]
+    head = "Regret of the first method as a multiple of the second (geometric mean over paired runs, 95 % interval; p one-sided):"
+    lines += ["", head, ""]
     lines += ["| | runs | " + " | ".join(f"after {point} | p" for point in points) + " |", "|---|---|" + "---|---|" * len(points)]
     for pair, entries in quality["paired"].items():
         cells = []

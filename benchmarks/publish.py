@@ -1,9 +1,9 @@
-"""Put the measured numbers where people read them: README.md and docs/benchmarks.md.
+"""Write the measured numbers into README.md and docs/benchmarks.md.
 
     python -m benchmarks.publish
 
-The text between two markers is written anew from benchmarks/results, so that no number is copied by hand and
-none outlives the results it came from.
+The text between two markers is generated from benchmarks/results. So no number is copied by hand, and none stays when its
+results change.
 """
 
 import json
@@ -54,15 +54,16 @@ def rank_table(report: dict[str, Any], suffix: str) -> list[str]:
 
 def regret_text(report: dict[str, Any]) -> str:
     seeds, count = report["common_seeds"], report["problems"]["without_botorch"]
-    lines = [f"{count} problems, {seeds['without_botorch']} seeds; BoTorch apart, since it is slow:", ""]
+    lines = [f"{count} problems, {seeds['without_botorch']} seeds, without BoTorch, which is slow:", ""]
     lines += rank_table(report, "_without_botorch")
     if "botorch" in report["seeds"]:
-        lines += ["", f"With BoTorch, on the seeds that it has ({seeds['all']} or more on each problem):", ""]
+        lines += ["", f"With BoTorch, on the seeds that were run with it ({seeds['all']} or more on each problem):", ""]
         lines += rank_table(report, "")
     worse = [case for case in report["worse_than_random"] if case["method"] == "shoestring"]
-    lines += ["", "Above random search in mean log-regret (with a one-sided Mann-Whitney test):" if worse else ""]
+    title = "Problems with a higher mean log-regret than random search (with a one-sided Mann-Whitney test):"
+    lines += ["", title if worse else ""]
     lines += [f"{w['problem']} after {w['evaluations']} (p = {w['p']:.2f})" for w in worse] or [
-        "On no problem, after 20, 40 or 80 evaluations, is Shoestring's mean log-regret above random search's."
+        "Shoestring's mean log-regret after 20, 40 and 80 evaluations is not above that of random search on any problem."
     ]
     return "\n".join(lines)
 
@@ -70,7 +71,7 @@ def regret_text(report: dict[str, Any]) -> str:
 def latency_text(report: dict[str, Any]) -> str:
     sizes = [str(n) for n in SIZES]
     lines = [
-        "| milliseconds a suggestion | " + " | ".join(f"n = {n}" for n in sizes) + " |",
+        "| milliseconds per suggestion | " + " | ".join(f"n = {n}" for n in sizes) + " |",
         "|---|" + "---|" * len(sizes),
     ]
     for state, libraries in report["median_ms"].items():
@@ -79,15 +80,15 @@ def latency_text(report: dict[str, Any]) -> str:
             lines.append(f"| {library}, {state} | {cells} |")
     for key, label in (("vs_optuna", "times faster than Optuna"), ("vs_botorch", "times faster than BoTorch")):
         lines.append(f"| **{label}** | " + " | ".join(f"{report[key][n]:.1f}" for n in sizes) + " |")
-    lines.append("| share of a fit in LAPACK | " + " | ".join(f"{report['lapack_share'][n]:.2f}" for n in sizes) + " |")
+    lines.append("| share of a fit spent in LAPACK | " + " | ".join(f"{report['lapack_share'][n]:.2f}" for n in sizes) + " |")
     if "vs_ei_100" in report:
         shown = ", ".join(f"{name} {ratio:.1f}" for name, ratio in report["vs_ei_100"].items())
-        lines += ["", f"Other suggestions at n = 100, as multiples of EI's: {shown}."]
+        lines += ["", f"Time of other suggestions at n = 100, as a multiple of that of EI: {shown}."]
     if "checks_100" in report:
         shown = ", ".join(f"{name.replace('_', ' ')} {ratio:.2f}" for name, ratio in report["checks_100"].items())
-        lines += ["", f"A stopping rule's check at n = 100, as a multiple of an EI suggestion: {shown}."]
+        lines += ["", f"Time of a stopping rule's check at n = 100, as a multiple of an EI suggestion: {shown}."]
     facts = report["machine"]
-    lines += ["", f"One thread of {facts['cpu_model']}, {facts['date'][:10]}. Warm: after one more result; cold: a fresh study."]
+    lines += ["", f"One thread of {facts['cpu_model']}, {facts['date'][:10]}. Warm: after one more result. Cold: a new study."]
     return "\n".join(lines)
 
 
@@ -97,9 +98,9 @@ def short_text(regret: dict[str, Any], latency: dict[str, Any]) -> str:
     ranks = regret["average_rank_without_botorch"]
     methods = [method for method in LABELS if method in table["20"]]
     lines = [
-        f"Regret left after 20, 40 and 80 evaluations on {regret['problems']['without_botorch']} problems and "
-        f"{regret['common_seeds']['without_botorch']} seeds that no",
-        "default was tuned on (0 is the optimum, 1 is random search after ten evaluations), and average rank after 80:",
+        "Normalised regret after 20, 40 and 80 evaluations (0 is the optimum, 1 is random search after ten evaluations), and",
+        f"average rank after 80, on {regret['problems']['without_botorch']} problems with "
+        f"{regret['common_seeds']['without_botorch']} seeds. No default was tuned on these problems:",
         "",
         "| | after 20 | after 40 | after 80 | rank |",
         "|---|---|---|---|---|",
@@ -123,7 +124,7 @@ def short_text(regret: dict[str, Any], latency: dict[str, Any]) -> str:
 
 
 def fill(path: Path, marker: str, text: str) -> None:
-    """Replace what stands between <!-- marker:begin --> and <!-- marker:end -->."""
+    """Replace the text between <!-- marker:begin --> and <!-- marker:end -->."""
     pattern = re.compile(rf"(<!-- {marker}:begin -->\n).*?(\n<!-- {marker}:end -->)", re.DOTALL)
     old = path.read_text(encoding="utf-8")
     new, count = pattern.subn(lambda match: match[1] + text + match[2], old)

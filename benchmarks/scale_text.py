@@ -24,7 +24,7 @@ def quality(found: dict[str, Any]) -> list[str]:
         methods = entry["quality"]["methods"]
         cells = [f"{methods[label]['mean']:.3g} ({methods[label]['runs']})" if label in methods else "" for label in SHOWN]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    lines += ["", f"| processor seconds a run | {head} |", "|---|" + "---|" * len(SHOWN)]
+    lines += ["", f"| processor seconds per run | {head} |", "|---|" + "---|" * len(SHOWN)]
     for name, entry in found.items():
         cells = [f"{entry['time'][label]['seconds']:.3g}" if label in entry["time"] else "" for label in SHOWN]
         lines.append(f"| {name} | {' | '.join(cells)} |")
@@ -36,11 +36,12 @@ def verdicts(found: dict[str, Any]) -> list[str]:
     for rival, each in tables.key(found).items():
         if rival.startswith("against_"):
             better, worse = ", ".join(each["significantly_better"]) or "none", ", ".join(each["significantly_worse"]) or "none"
-            head = f"- The default against {rival.removeprefix('against_')}, {each['cases']} cases"
-            lines.append(f"{head}: significantly better on {better}; worse on {worse}; median no higher on {each['no_worse']}.")
+            head = f"- The default compared with {rival.removeprefix('against_')}, {each['cases']} cases"
+            lines.append(f"{head}: significantly better on {better}; worse on {worse}; median not higher on {each['no_worse']}.")
     saved = tables.key(found)["time_saved"]
-    told = ", ".join(f"{NAMES[label]} {each['lowest']['saved']:.0%}" for label, each in saved.items())
-    return [*lines, f"- Processor time saved against exact at d = 10, the least of the cases: {told}."] if told else lines
+    shares = ", ".join(f"{NAMES[label]} {each['lowest']['saved']:.0%}" for label, each in saved.items())
+    line = f"- Processor time saved compared with exact at d = 10, the smallest of the cases: {shares}."
+    return [*lines, line] if shares else lines
 
 
 def growing(found: dict[str, Any]) -> list[str]:
@@ -49,8 +50,8 @@ def growing(found: dict[str, Any]) -> list[str]:
     memory = ", ".join(f"{float(mb):.0f} MB at {int(n):,}" for n, mb in figures["rss_mb"].items())
     ratios = {"vs_optuna_1000": "Optuna's GPSampler", "vs_botorch_1000": "BoTorch", "vs_exact_1000": "the exact fit"}
     faster = ", ".join(f"{figures[name]:g} times faster than {title}" for name, title in ratios.items() if name in figures)
-    told = f"A suggestion with so many trials, d = 10: {asks}; memory above the import: {memory}."
-    return ["", told + (f" At 1,000 trials it is {faster}." if faster else "")]
+    line = f"Time of a suggestion by number of trials, d = 10: {asks}. Memory beyond that of the import: {memory}."
+    return ["", line + (f" At 1,000 trials it is {faster}." if faster else "")]
 
 
 def short_text() -> str:
@@ -61,7 +62,7 @@ def short_text() -> str:
         return ""
     asks = figures["ask_ms"]
     return (
-        f"After 1,000 results it takes {asks['1000']:.0f} ms, after 10,000 it takes {asks['10000']:.0f} ms; after 1,000 that is "
+        f"After 1,000 results it takes {asks['1000']:.0f} ms, after 10,000 it takes {asks['10000']:.0f} ms. After 1,000 it is "
         f"{figures['vs_optuna_1000']:.0f} times faster than Optuna's GPSampler and {figures['vs_botorch_1000']:.0f} times faster "
         "than BoTorch."
     )
@@ -86,11 +87,12 @@ def share(entry: dict[str, Any]) -> str:
 
 
 def parallel_text() -> str:
-    """Eight workers in simulated time, and what the storage withstands."""
+    """Eight workers in simulated time."""
     found = report("parallel")
     if not found:
         return "(not measured yet)"
-    lines = ["| | share of the sequential run's time until its final regret is reached | runs that reached it |", "|---|---|---|"]
+    head = "| | time to reach the final regret of the sequential run, as a share of its time | runs that reached it |"
+    lines = [head, "|---|---|---|"]
     for label, entry in found["share_of_sequential_time"].items():
         lines.append(f"| {label} | {share(entry)} | {entry['reached']} of {entry['runs']} |")
     for mark, entries in found["average_rank"].items():
@@ -100,29 +102,31 @@ def parallel_text() -> str:
 
 
 def reliability_text() -> str:
-    """Kills, the items of the long list, and how fast a study is kept."""
+    """Kills, known ways to fail, and the speed of the storage."""
     found = report("reliability")
     lines: list[str] = []
     for storage, row in found.get("kills", {}).items():
         wrong = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in row["wrong"].items())
         killed = ", ".join(f"{count} of a {who}" for who, count in row["killed"].items())
-        lines.append(f"- {row['tried']} times kill -9 during a run with 8 workers on {storage} ({killed}): {wrong}.")
+        head = f"- {row['tried']} times kill -9 during a run with 8 workers on {storage} ({killed})"
+        lines.append(f"{head}. Errors found: {wrong}.")
     rows = [row for row in found.get("items", {}).values() if row is not None]
     if rows:
         tried, survived = (sum(row[name] for row in rows) for name in ("tried", "survived"))
         ways = len({row["item"] for row in rows})
-        lines.append(f"- {ways} ways to fail, on both storages: {survived} of {tried} tests survived.")
+        lines.append(f"- {ways} ways to fail, on both storages: {survived} of {tried} tests passed.")
     measured = found.get("throughput", {})
     if "tells" in measured:
-        told = measured["tells"]
-        size = f"a study of {told['trials_before']:,}"
-        lines.append(f"- 8 processes tell {told['per_second']:,.0f} trials a second in all, to {size}.")
+        tells = measured["tells"]
+        size = f"a study of {tells['trials_before']:,} trials"
+        lines.append(f"- 8 processes together report {tells['per_second']:,.0f} results per second to {size}.")
     for case, rates in measured.get("ask_and_tell", {}).items():
         if case != "seconds" and rates["ratios"]:
             ours, ratios = rates["shoestring"]["per_second"], rates["ratios"]
             ratio = f"{ratios['optuna']:g} times Optuna's storage, {ratios['optuna_wal']:g} times Optuna's with WAL"
-            lines.append(f"- Ask and tell by random search, {case}: {ours:.0f} a second, {ratio}.")
+            lines.append(f"- Ask and tell by random search, {case}: {ours:.0f} per second, {ratio}.")
     for count, each in measured.get("large", {}).items():
-        asks = f"ask {1000 * each['ask_seconds']:.1f} ms (the first, which reads all, {each['first_ask_seconds']:.2f} s)"
+        first = f"the first one, which reads all trials, {each['first_ask_seconds']:.2f} s"
+        asks = f"ask {1000 * each['ask_seconds']:.1f} ms ({first})"
         lines.append(f"- {int(count):,} trials: {asks}, best {1000 * each['best_seconds']:.1f} ms, {each['peak_mb']:.0f} MB.")
     return "\n".join(lines) or "(not measured yet)"

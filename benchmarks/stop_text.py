@@ -26,7 +26,7 @@ def cell(entry: dict[str, Any] | None, digits: int = 3) -> str:
 
 
 def table(title: str, found: dict[str, Any]) -> list[str]:
-    """One suite: what each rule saved and lost."""
+    """One suite: the cost that each rule saved and the change of the test error."""
     runs = ", ".join(f"{count} of {method}" for method, count in found["runs"].items())
     lines = [f"{title}; runs: {runs}.", "", "| rule | stopped | within tolerance | RTC | RYC |", "|---|---|---|---|---|"]
     for label, entry in found["rules"]["all"].items():
@@ -36,8 +36,8 @@ def table(title: str, found: dict[str, Any]) -> list[str]:
             lines.append(f"| {name_of(label)} | {stopped} | {kept} | {cell(entry['rtc'])} | {cell(entry['ryc'])} |")
     shares = {name: entry["below"]["value"] for name, entry in found["calibration"]["all"].items() if name in NAMES}
     if shares:
-        told = ", ".join(f"{NAMES[name]} {share:.1%}" for name, share in shares.items())
-        lines += ["", f"Steps at which the bound lies below the true regret: {told}."]
+        below = ", ".join(f"{NAMES[name]} {share:.1%}" for name, share in shares.items())
+        lines += ["", f"Share of steps at which the bound is below the true regret: {below}."]
     return [*lines, ""]
 
 

@@ -1,4 +1,4 @@
-"""Ask and tell: you run the evaluations, wherever and however you like; the study only suggests and remembers."""
+"""Ask and tell: you run the evaluations where and how you like. The study only suggests and remembers."""
 
 import math
 
@@ -16,18 +16,18 @@ def taste(config):
 
 
 if __name__ == "__main__":
-    study.enqueue({"temperature": 90, "minutes": 3, "tea": "black"})  # a guess of your own, tried first
+    study.enqueue({"temperature": 90, "minutes": 3, "tea": "black"})  # your own guess, evaluated first
     study.add({"temperature": 80, "minutes": 5, "tea": "green"}, 5.9, cost=300)  # a result from last year
 
-    for _ in range(24):
+    for _ in range(16):
         trial = study.ask()
         if trial.config["minutes"] > 9:
-            study.tell(trial, error="the tea went cold", cost=540)  # recorded, charged, and avoided from now on
+            study.tell(trial, error="the tea went cold", cost=540)  # a failed trial: recorded, charged, and avoided later
         else:
             study.tell(trial, taste(trial.config), cost=60 * trial.config["minutes"])
 
-    first, second = study.ask(), study.ask()  # two at once: the second takes the first into account
-    print("to brew side by side:", first.config, second.config, sep="\n  ")
+    first, second = study.ask(), study.ask()  # two open trials: the second suggestion takes the first into account
+    print("brew side by side:", first.config, second.config, sep="\n  ")
 
-    saved = study.to_json()  # the whole study as text; a file, a database field, ...
+    saved = study.to_json()  # the whole study as text, for a file, a database field, ...
     print(st.Study.from_json(saved).result)

@@ -1,4 +1,4 @@
-"""A first study: the lowest point of a function of three parameters of different kinds, in 40 evaluations."""
+"""A first study: minimise a function of three parameters of different kinds in 30 evaluations."""
 
 import shoestring as st
 
@@ -10,11 +10,11 @@ space = st.Space(
 
 
 def objective(config):
-    """Stands for something expensive; lowest at x = 3, steps = 16, shape = "flat", where it is 0."""
+    """Stands for something expensive. The minimum is 0, at x = 3, steps = 16, shape = "flat"."""
     penalty = {"round": 0.5, "flat": 0.0, "steep": 1.0}[config["shape"]]
     return (config["x"] - 3) ** 2 / 10 + abs(config["steps"] - 16) / 16 + penalty
 
 
 if __name__ == "__main__":
-    result = st.minimize(objective, space, budget=40, seed=0)
+    result = st.minimize(objective, space, budget=30, seed=0)
     print(result)

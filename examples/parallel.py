@@ -1,4 +1,4 @@
-"""Two trials at once, each in a process: one that crashes, and one that hangs, take nothing with them.
+"""Two trials at once, each in a worker process. A crash or a timeout fails its own trial only.
 
     python examples/parallel.py
 """
@@ -22,7 +22,7 @@ def train(config: dict[str, float]) -> float:
 study = st.Study(space, seed=0)
 study.enqueue({"x": 4, "y": 0})
 study.enqueue({"x": 5, "y": 0})
-result = study.minimize(train, budget=12, workers=2, timeout="3s")
+result = study.minimize(train, budget=10, workers=2, timeout="1s")
 for trial in result.history.having(st.State.FAILED):
     print(f"trial {trial.number} failed: {trial.error}")
 print(f"best {result.best.value:.4f} at {result.best.config}")

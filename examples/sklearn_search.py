@@ -1,4 +1,4 @@
-"""ShoestringSearchCV in the place of RandomizedSearchCV: it stops by itself, and says why."""
+"""ShoestringSearchCV in place of RandomizedSearchCV: it stops by itself and says why."""
 
 from scipy.stats import loguniform, randint
 from sklearn.datasets import load_breast_cancer

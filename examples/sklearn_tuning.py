@@ -1,4 +1,4 @@
-"""Tune a scikit-learn model by cross-validation: a support vector machine, whose gamma exists for one kernel only."""
+"""Tune a scikit-learn model by cross-validation: a support vector machine whose gamma exists for one kernel only."""
 
 import sys
 
@@ -15,7 +15,7 @@ X, y = load_breast_cancer(return_X_y=True)
 space = st.Space(
     C=st.Float(1e-3, 1e3, log=True),
     kernel=st.Choice("linear", "rbf"),
-    log_cost=st.Float(1e-5, 1e1, log=True, when={"kernel": "rbf"}),
+    gamma=st.Float(1e-5, 1e1, log=True, when={"kernel": "rbf"}),
     class_weight=st.Choice(None, "balanced"),
 )
 

@@ -17,7 +17,7 @@ settings.register_profile(
 )
 settings.load_profile("repeatable")
 
-pytest.register_assert_rewrite("tests.execution.engines")  # so that what fails there shows its values
+pytest.register_assert_rewrite("tests.execution.cluster_contract")  # so that what fails there shows its values
 
 
 @pytest.fixture(scope="session")

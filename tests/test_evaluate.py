@@ -203,7 +203,7 @@ def test_an_interruption_on_the_way_changes_nothing_that_comes_after():
             return (config["x"] - 0.3) ** 2 + 1 / 9
 
         study = st.Study(SPACE, st.LogEI(), seed=2, initial=4)
-        while study.log.counted < count:
+        while study.log.trials_used < count:
             study.minimize(objective, count)
         return [trial.config for trial in study.history if trial.state is st.State.DONE]
 

@@ -142,7 +142,7 @@ def test_a_recommendation_says_whether_it_was_evaluated_at_the_target():
     late = study.recommend()
     assert (late.config, late.evaluated, late.number) == ({"n": 4, "epochs": 9}, True, 6)
     assert study.result.recommended == late
-    assert study.recommend(study.history.first(6)) == early
+    assert study.recommend(study.history.head(6)) == early
 
 
 @pytest.mark.parametrize(

@@ -38,12 +38,19 @@ def test_the_best_trial(maximize, number):
     assert history_of(ROWS, maximize=maximize).best.number == number
 
 
+def test_it_is_readable_in_print():
+    assert repr(history_of(ROWS)) == "History: 6 trials (1 running, 3 done, 1 failed, 1 abandoned), best -1 (trial 2), spent 31"
+    assert repr(history_of(ROWS, maximize=True)).endswith("best 3 (trial 0), spent 31")
+    assert repr(history_of(ROWS[1:2])) == "History: 1 trial (1 failed), spent 2"
+    assert repr(history_of([])) == str(history_of([])) == "History: 0 trials"
+
+
 def test_without_a_finished_trial_there_is_no_best():
     assert history_of(ROWS[1:2]).best is None
     assert history_of([]).best is None
 
 
-def test_everything_is_charged():
+def test_all_costs_count_those_of_failed_and_abandoned_trials_too():
     assert history_of(ROWS).spent == 31.0
 
 
@@ -61,18 +68,18 @@ def test_a_low_fidelity_is_best_only_while_there_is_nothing_else():
 
 
 @pytest.mark.parametrize("maximize", [False, True])
-def test_observations(maximize):
+def test_a_history_as_a_dataset(maximize):
     history = history_of(ROWS, maximize=maximize)
     seen = to_dataset(history)
     np.testing.assert_array_equal(seen.y, np.array([3.0, -1.0, 0.0]) * (-1 if maximize else 1))
     np.testing.assert_allclose(seen.U[:, 0], [0.1, 0.3, 0.6])
     np.testing.assert_allclose(seen.failed[:, 0], [0.2])
     np.testing.assert_allclose(seen.pending[:, 0], [0.5])
-    np.testing.assert_allclose(np.sort(seen.visited[:, 0]), [0.1, 0.2, 0.3, 0.5, 0.6])  # an abandoned config may be asked again
+    np.testing.assert_allclose(np.sort(seen.visited[:, 0]), [0.1, 0.2, 0.3, 0.5, 0.6])  # abandoned: may be suggested again
     assert list(seen.order) == ([0, 2, 1] if maximize else [1, 2, 0])
 
 
-def test_an_empty_history_has_empty_observations():
+def test_an_empty_history_is_an_empty_dataset():
     seen = to_dataset(history_of([]))
     assert seen.U.shape == seen.failed.shape == seen.pending.shape == (0, 1)
     assert len(seen.y) == 0
@@ -104,7 +111,7 @@ def study_with_gradients(*gradients, **settings):
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_a_gradient_becomes_slopes_along_the_unit_cube(direction):
+def test_a_gradient_is_converted_to_the_unit_cube(direction):
     seen, sign = to_dataset(study_with_gradients(SLOPES, direction=direction).log), -1.0 if direction == "maximize" else 1.0
     known = {name: slope for name, slope in zip(SCALES, seen.gradients[0] * sign, strict=True) if np.isfinite(slope)}
     log_range = {"rate": np.log(1e3), "rounds": np.log(64.5 / 0.5), "epochs": np.log(81.5 / 0.5)}
@@ -114,7 +121,7 @@ def test_a_gradient_becomes_slopes_along_the_unit_cube(direction):
     assert known == pytest.approx(by_hand, rel=1e-12)
 
 
-def test_some_trials_have_slopes_and_some_have_none():
+def test_some_trials_have_gradients_and_some_have_none():
     study = study_with_gradients({"rate": 1.0}, None, {"width": -3.0})
     study.add(CONFIG, error="lost", gradient={"width": 1.0})
     seen = to_dataset(study.log)
@@ -128,7 +135,7 @@ def test_some_trials_have_slopes_and_some_have_none():
     assert to_dataset(st.Study(SCALES).log).gradients.shape == (0, len(SCALES))
 
 
-def test_a_slope_too_steep_for_a_float_counts_as_unknown():
+def test_a_derivative_too_large_for_a_float_counts_as_unknown():
     assert np.isnan(to_dataset(study_with_gradients({"width": 1e308}).log).gradients).all()
 
 
@@ -138,8 +145,8 @@ def test_gradients_are_kept_when_a_study_is_written_and_read():
     np.testing.assert_array_equal(to_dataset(again.log).gradients, to_dataset(study.log).gradients)
 
 
-def test_a_view_of_a_study_is_of_one_moment():
-    """What the study learns later, about new trials and about those that were running, is not in it."""
+def test_a_history_is_a_snapshot():
+    """What happens later, to new trials and to those that were running, is not in it."""
     study = st.Study(plane(1), st.Random(), direction="maximize")
     for value in (1.0, 3.0, 2.0):
         study.tell(study.ask(), value, cost=2.0)
@@ -148,8 +155,8 @@ def test_a_view_of_a_study_is_of_one_moment():
 
     def said(history):
         seen, running = to_dataset(history), [trial.number for trial in history.having(RUNNING)]
-        numbers = history.counted, history.spent, history.best.number, len(history[-2:])
-        return [*map(str, history)], running, numbers, history.results(), seen.y.tolist(), seen.pending.tolist()
+        numbers = history.trials_used, history.spent, history.best.number, len(history[-2:])
+        return [trial.to_dict() for trial in history], running, numbers, history.results(), seen.y.tolist(), seen.pending.tolist()
 
     before, log = said(study.log), study.log
     assert before == said(log)
@@ -166,8 +173,8 @@ def test_a_view_of_a_study_is_of_one_moment():
 
 def test_a_history_with_further_trials_leaves_the_first_as_it_was():
     history = history_of(ROWS)
-    more = history.also([st.Trial(6, {"x0": 0.7}, DONE, -9.0, 1.0), st.Trial(7, {"x0": 0.8})])
+    more = history.with_trials([st.Trial(6, {"x0": 0.7}, DONE, -9.0, 1.0), st.Trial(7, {"x0": 0.8})])
     assert (len(history), len(more)) == (6, 8)
     assert (history.best.number, more.best.number) == (2, 6)
     assert (history.spent, more.spent) == (31.0, 32.0)
-    assert more.first(6) == history
+    assert more.head(6) == history

@@ -87,13 +87,13 @@ def test_an_error_is_a_failure_and_is_charged():
     assert (trial.state, trial.error, trial.cost, trial.value) == (st.State.FAILED, "out of memory", 3.0, None)
 
 
-def test_a_choice_of_numbers_has_no_slope():
+def test_a_choice_of_numbers_has_no_derivative():
     study = st.Study(st.Space(x=st.Float(0, 1), size=st.Choice(16, 32)))
     with pytest.raises(st.OutcomeError, match=r"'size', which is a choice"):
         study.add({"x": 0.5, "size": 32}, 1.0, gradient={"size": 0.1})
     trial = study.ask()
     with pytest.raises(st.OutcomeError, match=r"'size', which is a choice"):
         study.tell(trial, 1.0, gradient={"size": 0.1})
-    assert study.tell(trial, 1.0, gradient={"x": 0.1}).gradient == {"x": 0.1}  # it had stayed open
+    assert study.tell(trial, 1.0, gradient={"x": 0.1}).gradient == {"x": 0.1}  # the trial had stayed open
     study.minimize(lambda config: st.Outcome(1.0, gradient={"size": 1.0}), 2)
     assert "which is a choice" in study.history[1].error

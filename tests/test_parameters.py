@@ -1,3 +1,7 @@
+import copy
+import dataclasses
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,6 +69,30 @@ def test_options_cannot_be_changed_from_outside():
 )
 def test_levels(parameter, count):
     assert parameter.levels == count
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: st.Int("a", 3), lambda: st.Int(None, 3), lambda: st.Int(0, float("inf")), lambda: st.Int(0, float("nan")),
+        lambda: st.Float(0, 1, step=0), lambda: st.Float(0, 1, step=np.float64(0)), lambda: st.Float(0, 1, step="b"),
+        lambda: st.Float(0, 1, step=-1), lambda: st.Int([1], 3), lambda: st.Fidelity(np.zeros(2), 3, step=1), lambda: st.Choice(),
+    ],
+)  # fmt: skip
+def test_a_wrong_parameter_is_refused_with_its_name_and_not_before_it_has_one(made):
+    parameter = made()
+    with pytest.raises(st.SpaceError, match="culprit"):
+        st.Space(culprit=parameter)
+
+
+@pytest.mark.parametrize("parameter", [st.Float(0, 1, step=0.25), st.Int(2, 12), st.Fidelity(1, 9, target=5), st.Choice("a", "b")])
+def test_a_parameter_is_compared_printed_and_copied_by_what_was_given(parameter):
+    again = copy.deepcopy(parameter)
+    assert again == parameter == pickle.loads(pickle.dumps(parameter))
+    assert hash(again) == hash(parameter)
+    assert "levels" not in repr(parameter)
+    if not isinstance(parameter, st.Choice):
+        assert dataclasses.replace(parameter, high=20, step=None, low=11).levels == (None if isinstance(parameter, st.Float) else 10)
 
 
 @given(stepped())
@@ -139,8 +167,8 @@ def test_whole_numbers_are_ints_and_real_ones_floats():
         (st.Fidelity(0, 1), (0.0, 0.25, 1.0)),
     ],
 )
-def test_the_stretch_is_the_slope_of_the_value_by_the_unit_coordinate(parameter, values):
-    """By differences of ``to_unit``: over a tiny step, or on a grid over all of it on the scale on which it is even."""
+def test_the_derivative_of_the_value_by_the_unit_coordinate(parameter, values):
+    """By differences of ``to_unit``: over a tiny step, or on a grid over the whole range, on the scale on which it is uniform."""
     for value in values:
         if parameter.levels is None:
             step = 1e-6 * (abs(value) or 1.0)
@@ -150,4 +178,4 @@ def test_the_stretch_is_the_slope_of_the_value_by_the_unit_coordinate(parameter,
             low, high = parameter.low, parameter.values(np.array(1.0))
             width = np.log(high / low) * value if parameter.log else high - low
             expected = width / np.subtract(*parameter.to_unit(np.array([high, low])))
-        assert parameter.stretch(value) == pytest.approx(expected, rel=1e-5)
+        assert parameter.derivative(value) == pytest.approx(expected, rel=1e-5)

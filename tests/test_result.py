@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search.base import fit_context_belief
 from tests.problems import mixed_space, mixed_value, plane
 
 SPACE = st.Space(x=st.Float(0, 1), c=st.Choice("<script>alert(1)</script>", "a,b"))
@@ -106,7 +105,7 @@ def test_the_recommendation_is_where_the_mean_is_lowest_over_the_whole_space():
     for x in (0.05, 0.2, 0.45, 0.8):
         study.add({"x": x}, (x - 0.32) ** 2)
     found = study.recommend()
-    belief = fit_context_belief(study.context, costs=False)
+    belief = study.context.belief(costs=False)
     grid = np.linspace(0, 1, 4001)
     means = belief.output.inverse(belief.objective.mean_at(belief.encoding.features(grid[:, None])))
     assert found.value <= means.min() + 1e-9

@@ -1,6 +1,8 @@
+import copy
 import itertools
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -57,6 +59,18 @@ def test_decoded_configs_hold_exactly_the_active_parameters(space, seed):
     for u in points(space, seed=seed):
         config = space.decode(u)
         assert [name for name in space if is_active(space[name], config)] == list(config)
+
+
+@given(spaces(), draws.integers(0, 2**32 - 1))
+def test_snap_is_that_of_each_parameter_by_itself(space, seed):
+    """Bit for bit, although columns of the same kind are computed together."""
+    for order in "CF":
+        U = np.asarray(points(space, seed=seed), order=order)
+        expected = np.column_stack([parameter.snap(U[:, j]) for j, parameter in enumerate(space.values())])
+        expected[~space.active(expected)] = 0.5
+        found = space.snap(U)
+        assert found.tobytes() == expected.tobytes()
+        assert found.flags.c_contiguous
 
 
 @given(spaces(), draws.integers(0, 2**32 - 1))
@@ -168,7 +182,7 @@ def test_a_parent_may_be_given_after_its_child():
     assert list(space.decode(np.array([0.5, 0.1]))) == ["c"]
 
 
-# -- spaces that cannot be ---------------------------------------------------------------------------------------------
+# -- spaces that are not valid ---------------------------------------------------------------------------------------------
 
 NAN = float("nan")
 
@@ -215,7 +229,7 @@ NAN = float("nan")
         (st.Float, "Float, Int, Choice"),
     ],
 )
-def test_a_parameter_that_cannot_be_is_refused_by_name(parameter, cause):
+def test_an_invalid_parameter_is_refused_by_name(parameter, cause):
     with pytest.raises(st.SpaceError, match=r"\bculprit\b") as refused:
         st.Space(culprit=parameter, other=st.Int(0, 5), real=st.Float(0, 1))
     assert cause in str(refused.value)
@@ -362,9 +376,49 @@ def test_numpy_bounds_are_accepted():
 
 
 def test_a_space_is_a_mapping_that_prints_its_parameters(space):
-    assert list(space) == ["x", "n", "g", "c", "y", "epochs"]
+    assert list(space) == list(space.keys()) == list(space.names) == ["x", "n", "g", "c", "y", "epochs"]
+    assert list(space.values()) == list(space.parameters) == [space[name] for name in space]
+    assert list(space.items()) == list(zip(space.names, space.parameters, strict=True))
+    assert "x" in space
+    assert "z" not in space
+    assert space.get("z") is None
     assert space["c"].options == ("a", "b")
     assert "x=Float(low=0, high=1" in repr(space)
+
+
+def everything_in(space):
+    """The attributes, and the pickles of the space and its parameters."""
+    return set(vars(space)), pickle.dumps(space), [(set(vars(each)), pickle.dumps(each)) for each in space.values()]
+
+
+@pytest.mark.parametrize("method", ["auto", st.Sobol(), st.BOCA(), st.Hyperband()], ids=str)
+def test_using_a_space_in_a_study_leaves_it_as_it_was(space, method):
+    """scikit-learn, for one, compares the parameters of an estimator before and after a fit."""
+    before = everything_in(space)
+    study = st.Study(space, method, initial=4)
+    study.minimize(lambda config: st.Outcome(config["x"] + 1 / config["epochs"], cost=config["epochs"]), 8)
+    study.recommend()
+    finite = st.Space(n=st.Int(0, 3), c=st.Choice("a", "b"))
+    untouched = everything_in(finite)
+    assert len(finite.grid()) == 8
+    assert st.minimize(lambda config: config["n"], finite, 8).stop is not None
+    assert everything_in(finite) == untouched
+    assert everything_in(space) == before
+
+
+def test_a_space_can_be_pickled_and_copied(space):
+    for again in (pickle.loads(pickle.dumps(space)), copy.deepcopy(space)):
+        assert again == space
+        assert again.names == space.names
+        U = points(space)
+        np.testing.assert_array_equal(again.snap(U), space.snap(U))
+        assert [again.decode(u) for u in U] == [space.decode(u) for u in U]
+
+
+def test_equal_spaces_have_one_grid():
+    first, second = (st.Space(n=st.Int(0, 3), c=st.Choice("a", "b")) for _ in range(2))
+    assert first.grid() is first.grid() is second.grid()
+    assert len(st.Space(c=st.Choice("a", "b"), n=st.Int(0, 4)).grid()) == 10
 
 
 def test_equal_configs_have_equal_keys(space):

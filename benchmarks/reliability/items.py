@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 CROWD, DAMAGE, FAILURES = "tests/storage/test_processes.py", "tests/storage/test_damage.py", "tests/storage/test_failures.py"
 SCHEMA, TEXT, LEASES, SIZE = (f"tests/storage/test_{name}.py" for name in ("schema", "text", "leases", "size"))
-WORKERS, THREADS, DASK, RAY = (f"tests/execution/test_{name}.py" for name in ("processes", "threads", "on_dask", "on_ray"))
+WORKERS, THREADS = (f"tests/execution/test_{name}.py" for name in ("process_pool", "threads"))
+DASK, RAY = (f"tests/execution/test_{name}.py" for name in ("dask_executor", "ray_executor"))
 SIGNALS, OUTAGE, CLI = "tests/execution/test_interruption.py", "tests/execution/test_outage.py", "tests/cli/test_interruption.py"
 RUN, LARGE = "tests/cli/test_run.py", "tests/benchmarks/test_reliability.py"
 FOUND, WIDENING, SHARING = (f"tests/test_{name}.py" for name in ("found_again", "widening", "sharing"))

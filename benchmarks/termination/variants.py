@@ -35,7 +35,7 @@ class Variant:
 
 
 def after_each(number: Number) -> Series:
-    return lambda problem, history, steps: [number(history.first(n), history.space) for n in steps]
+    return lambda problem, history, steps: [number(history.head(n), history.space) for n in steps]
 
 
 def bound(rule: str, **options: Any) -> Variant:

@@ -47,6 +47,7 @@ from .errors import (
 )
 from .execution.dask_executor import DaskExecutor
 from .execution.ray_executor import RayExecutor
+from .optimize import maximize, minimize
 from .report.result import Recommendation, Result
 from .search.boca import BOCA
 from .search.bore import BORE
@@ -57,7 +58,7 @@ from .search.tpe import TPE
 from .space.parameters import Choice, Fidelity, Float, Int
 from .space.space import Space
 from .storage import Storage, open_storage
-from .study import Study, maximize, minimize
+from .study import Study
 from .surrogate.gp import GP
 from .surrogate.sparse import FITC, VFE
 from .surrogate.subset import KMeansSubset, RandomSubset, SeedSubset

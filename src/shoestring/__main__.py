@@ -1,4 +1,4 @@
-"""``python -m shoestring``: the same as the ``shoestring`` command."""
+"""Entry point of ``python -m shoestring``, which is the same as the ``shoestring`` command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as people like to read them."""
+"""Formatting of numbers, durations, costs and configs for summaries and messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def rounded(value: float | None, digits: int = 4) -> str:
-    """Four significant digits, no more zeros than needed."""
+    """A number with ``digits`` significant digits, without trailing zeros; "-" for None."""
     if value is None:
         return "-"
     if not math.isfinite(value):
@@ -17,7 +17,7 @@ def rounded(value: float | None, digits: int = 4) -> str:
 
 
 def duration(seconds: float) -> str:
-    """85 as "1 m 25 s", 0.0123 as "12.3 ms"."""
+    """A length of time: 85 is "1 m 25 s", 0.0123 is "12.3 ms"."""
     if seconds == 0:
         return "0 s"
     if seconds < 1:
@@ -31,22 +31,25 @@ def duration(seconds: float) -> str:
 
 
 def amount(cost: float, unit: str) -> str:
-    """A cost with its unit; seconds as a duration."""
+    """A cost with its unit; seconds are shown as a duration."""
     return duration(cost) if unit == "s" else f"{rounded(cost)} {unit}"
 
 
 def value_text(value: Any) -> str:
+    """The value of one parameter; a float is rounded."""
     return rounded(value) if isinstance(value, float) else str(value)
 
 
 def config_text(config: Mapping[str, Any]) -> str:
+    """A config on one line: "lr = 0.001, depth = 6"."""
     return ", ".join(f"{name} = {value_text(value)}" for name, value in config.items())
 
 
 def plural(count: int, noun: str) -> str:
+    """A count with its noun: "1 trial", "2 trials"."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def listed(names: Sequence[str]) -> str:
-    """a, b and c"""
+    """Names joined as in a sentence: "a, b and c"."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

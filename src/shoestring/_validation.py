@@ -61,7 +61,8 @@ def number_between(
     fits = is_number(number) and math.isfinite(number)
     fits = fits and (number >= low if low_included else number > low) and (number <= high if high_included else number < high)
     if not fits:
-        raise error(f"{what} must be {_range_text(low, high, low_included, high_included)}{', or None' if optional else ''}, not {value!r}")
+        wanted = _range_text(low, high, low_included, high_included) + (", or None" if optional else "")
+        raise error(f"{what} must be {wanted}, not {value!r}")
     return number  # type: ignore[no-any-return]
 
 

@@ -1,62 +1,75 @@
 """A study: ask, tell, and the loop that does both.
 
-Everything a study knows is in its ledger: suggestions are computed from it and from (seed, number of the trial), so k
-trials, a pause and N - k more are the same as N trials.
-
-The shortest way in: one call from an objective and a space to a result.
+A study owns three things: a ``StudyState`` (what happened, as the storage keeps it), a ``Suggester`` (from the history to the
+next trial) and, while it runs, a ``Runner`` (the loop). Suggestions are computed from the state and from (seed, number of the
+trial), so k trials, a pause and N - k more are the same as N trials.
 """
 
 from __future__ import annotations
 
-import logging
-import math
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from ._format import plural
-from ._validation import duration_seconds, whole_number
+from ._format import amount, plural, rounded
+from ._validation import duration_seconds, number_between, whole_number
 from .budget import Budget, read_budget
 from .cost.base import CostModel
 from .data.history import History
+from .data.outcome import Outcome
 from .data.trial import State, Trial
 from .errors import BudgetError, MethodError, SpaceError
 from .execution.evaluate import Objective
+from .execution.executor import TrialExecutor
 from .execution.factory import make_executor
-from .execution.runner import Callback, run
+from .execution.runner import Runner
 from .report.result import Recommendation, Result
-from .search.auto import choose_cost_model, choose_method
+from .search.auto import read_cost_model, read_search_method
+from .search.base import Method, SearchContext
 from .search.pareto import Front, pareto_front
-from .search.recommend import recommend
-from .space.encoding import Encoding
-from .space.extend import known_space
+from .search.pruning import PruningForecast
 from .space.space import Space
-from .state import persistence as archive
 from .state.checkpoints import Checkpoints
-from .state.persistence import LEASE, begun, find_storage, load, take_over, texts
+from .state.persistence import (
+    LEASE_SECONDS,
+    fill_from_json,
+    find_record,
+    json_arguments,
+    load_arguments,
+    open_study,
+    read_json,
+    to_json,
+    unreadable,
+)
+from .state.probe import check_parts
+from .state.registry import texts_of
 from .state.replay import Replay, replay
-from .state.suggester import Asking
-from .storage import Limits, Storage
-from .surrogate.auto_subset import with_subset
+from .state.results import Results, merged_outcome
+from .state.study_state import StudySettings
+from .state.suggester import Suggester
+from .storage import Storage, open_storage
+from .surrogate.base import Surrogate, check_surrogate
 from .surrogate.gp import GP
-from .surrogate.sparse import Model
-from .surrogate.subset import Subset
-from .termination.auto import choose_rule
+from .surrogate.subset import Subset, with_subset
+from .termination.auto import read_rule
 from .termination.base import Rule, Verdict
 
-log = logging.getLogger("shoestring")
+INITIAL_TRIALS = 8  # of the initial design: after these the model is a better guide than chance
 
-INITIAL = 8  # trials of the space-filling start: after a handful the model is a better guide than chance
+Callback = Callable[["Study", Trial], object]
 
 
-class Study(Asking):
-    """``Study(space, method="auto", stop="auto", seed=0)``; then ``ask`` and ``tell``, or ``minimize`` / ``maximize``.
+class Study:
+    """A search for the best config: ``ask`` and ``tell``, or ``minimize`` and ``maximize``.
+
+    ``Study(space, method="auto", stop="auto", seed=0)``
 
     method     "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...)
-    stop       "auto" (a bound on the regret where trials have folds, the worth of a trial where there is a price), None (the
+    stop       "auto" (a bound on the regret where trials have folds, cost against gain where there is a price), None (the
                budget alone), or a rule: st.RegretBound(0.01), st.Patience(30), ..., joined by | and &
     model      st.GP(...): the surrogate of the objective; st.GP(subset=st.KMeansSubset()), st.VFE(), st.FITC() for thousands
                of trials
@@ -64,11 +77,11 @@ class Study(Asking):
     cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
     storage    where it is kept: "sqlite:///tune.db" or "tune.db", "postgresql://...", or None: in memory. A study of that name
-               that is there already goes on, also in several processes at once; ``extend=True`` widens its space to this one
-    lease      seconds after which the trials of a worker that is gone are asked again; with a storage only
-    initial    trials of the space-filling start
+               that is there already is continued, also in several processes at once; ``extend=True`` widens its space to this one
+    lease      seconds after which the trials of a lost worker are asked again; with a storage only
+    initial    trials of the initial design
     checkpoints  the folder of ``trial.checkpoint_dir``, one of its own for each study; a temporary one by default
-    unit       of the trials' costs; per_hour  what an hour costs in it, for trials that say nothing of their cost
+    unit       of the trials' costs; per_hour  what an hour costs in it, for trials that report no cost
     """
 
     def __init__(
@@ -81,13 +94,13 @@ class Study(Asking):
         storage: str | os.PathLike[str] | Storage | None = None,
         name: str = "study",
         extend: bool = False,
-        lease: float = LEASE,
+        lease: float = LEASE_SECONDS,
         unit: str = "s",
-        model: Model | None = None,
+        model: Surrogate | None = None,
         subset: Subset | Literal["auto"] | None = "auto",
         cost_model: CostModel | Literal["auto"] = "auto",
         budget: str | int | Budget | None = None,
-        initial: int = INITIAL,
+        initial: int = INITIAL_TRIALS,
         per_hour: float | None = None,
         checkpoints: str | os.PathLike[str] | None = None,
         direction: Literal["minimize", "maximize"] = "minimize",
@@ -96,105 +109,267 @@ class Study(Asking):
             raise SpaceError(f"expected an st.Space, not {space!r}; write st.Space(x=st.Float(0, 1), ...)")
         if direction not in ("minimize", "maximize"):
             raise MethodError(f'direction must be "minimize" or "maximize", not {direction!r}')
-        if model is not None and not isinstance(model, Model):
-            raise MethodError(f"model={model!r} is not a model; write st.GP(), st.GP(warp=True), st.VFE(), ...")
-        if seed is not None and whole_number(seed, "seed") < 0:
-            raise MethodError(f"seed must be a whole number >= 0 or None, not {seed!r}")
-        if whole_number(initial, "initial") < 1:
-            raise MethodError(f"initial must be 1 or more, not {initial!r}")
-        self.code = texts({"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset})
-        self.storage = find_storage(storage)
-        found = self.storage.find(name)
-        space = known_space(found, space, extend)
-        super().__init__(space, direction, unit, per_hour)
-        self.name = name
-        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
-        self.method = choose_method(method)
-        self.model = with_subset(model or GP(), subset)
-        self.initial = int(initial)
-        self.optimizer_seconds = 0.0  # spent on suggestions
-        self.cost_model = choose_cost_model(cost_model)
-        self.rule: Rule | None = choose_rule(stop, self.method, self.cost_model)
-        self.budget = None if budget is None else read_budget(budget)
-        if self.budget is not None and self.budget.unit is not None:
-            self.unit = self.budget.unit
-        if self.budget is not None and self.budget.per_hour is not None:
-            self.per_hour = self.budget.per_hour
-        if self.per_hour is not None and not (isinstance(self.per_hour, int | float) and 0 < self.per_hour < math.inf):
-            raise BudgetError(f"per_hour must be a positive number, not {self.per_hour!r}")
-        self.limits: Limits | None = None  # what the storage keeps all workers of a running study to
-        self.partial = False  # whether it was said that the model learns from a part of the trials
-        self.minded = False  # whether it was said that seconds are counted in another unit
-        self.checked: Verdict | None = None  # what the rule said last
-        self.checkpoints = Checkpoints(space, checkpoints)
-        self._encoding, self.spaces = Encoding(space), [space]
-        if found is not None:
-            take_over(self, found)
-        self.state = begun(self, self.storage, name, duration_seconds(lease, "lease"), extend)
+        if model is not None:
+            check_surrogate(model)
+        if seed is not None:
+            seed = whole_number(seed, "seed", 0)
+        planned = None if budget is None else read_budget(budget)
+        settings = StudySettings(
+            direction=direction,
+            seed=int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed,
+            initial=whole_number(initial, "initial", 1),
+            unit=unit if planned is None or planned.unit is None else planned.unit,
+            per_hour=per_hour if planned is None or planned.per_hour is None else planned.per_hour,
+            budget=planned,
+            code=texts_of({"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset}),
+        )
+        number_between(settings.per_hour, "per_hour", 0.0, low_included=False, optional=True, error=BudgetError)
+        search, surrogate, costs = read_search_method(method), with_subset(model or GP(), subset), read_cost_model(cost_model)
+        rule = read_rule(stop, search)
+        check_parts(space, search, surrogate)
+        self._checkpoints = Checkpoints(checkpoints)
+        where = open_storage("memory" if storage is None else storage)
+        self.state = open_study(where, name, space, settings, extend=extend, lease=duration_seconds(lease, "lease"))
+        self.suggester = Suggester(self.state, search, surrogate, costs, rule)
+        self._results = Results(self.state)
+
+    def __repr__(self) -> str:
+        history, settings = self.state.history, self.state.settings
+        best = history.best
+        value = "nothing finished yet" if best is None else f"best {rounded(best.value)} (trial {best.number})"
+        where = "in memory" if self.state.heartbeat is None else f"in {self.storage.url}"
+        spent = f"spent {amount(history.spent, settings.unit)}"
+        return f"Study {self.name!r} to {settings.direction}: {plural(len(history), 'trial')}, {value}, {spent}, {where}"
+
+    # -- what it was made with ---------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        return self.state.name
+
+    @property
+    def storage(self) -> Storage:
+        return self.state.storage
+
+    @property
+    def space(self) -> Space:
+        """The space of today: the study may have been extended."""
+        return self.state.space
+
+    @property
+    def direction(self) -> str:
+        return self.state.settings.direction
+
+    @property
+    def seed(self) -> int:
+        return self.state.settings.seed
+
+    @property
+    def unit(self) -> str:
+        """Of the trials' costs."""
+        return self.state.settings.unit
+
+    @property
+    def per_hour(self) -> float | None:
+        return self.state.settings.per_hour
+
+    @property
+    def budget(self) -> Budget | None:
+        """The budget of the last run, or the one that ``ask`` plans with."""
+        return self.state.settings.budget
+
+    @budget.setter
+    def budget(self, budget: str | int | Budget | None) -> None:
+        self.state.settings.budget = None if budget is None else read_budget(budget)
+
+    @property
+    def code(self) -> Mapping[str, str | None]:
+        """The texts of method, stop, model, cost_model and subset, None where there is none to store."""
+        return self.state.settings.code
+
+    @property
+    def method(self) -> Method:
+        return self.suggester.method
+
+    @property
+    def model(self) -> Surrogate:
+        return self.suggester.model
+
+    @property
+    def cost_model(self) -> CostModel:
+        return self.suggester.cost_model
+
+    @property
+    def rule(self) -> Rule | None:
+        """The stopping rule; None: the budget alone decides."""
+        return self.suggester.rule
+
+    @rule.setter
+    def rule(self, rule: Rule | None) -> None:
+        self.suggester.rule = rule
+
+    # -- ask and tell ------------------------------------------------------------------------------------------------
+
+    def ask(self, *, lease: float | str | None = None) -> Trial:
+        """The next trial to evaluate: an enqueued config first, else what the method suggests.
+
+        Raises SpaceExhausted when every config of a finite space has been tried. ``lease`` is for a process that ends before the
+        trial does: how long the trial stays reserved ("24h"), since no process renews it.
+        """
+        reserved = None if lease is None else duration_seconds(lease, "lease")
+        return self.suggester.ask(budget=self.budget, lease=reserved)[0]
+
+    def ask_many(self, count: int) -> list[Trial]:
+        """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
+
+        As many calls of ``ask``, except that some methods value the batch as a whole (``KG``). Where the space or the budget
+        holds fewer, these.
+        """
+        return self.suggester.ask(whole_number(count, "count", 1), budget=self.budget)
+
+    def tell(
+        self,
+        trial: Trial | int,
+        value: float | Outcome | None = None,
+        *,
+        cost: float | None = None,
+        folds: Sequence[float] | None = None,
+        gradient: Mapping[str, float] | None = None,
+        error: str | None = None,
+        censored: bool = False,
+    ) -> Trial:
+        """Record what came of a trial: a value (or the folds it is the mean of), or an error.
+
+        ``censored=True``: the evaluation was cut off, so the cost is a lower bound.
+
+        A NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost. Bad input raises
+        OutcomeError and leaves the trial open; telling the same result twice changes nothing.
+        """
+        outcome = merged_outcome(value, cost=cost, folds=folds, gradient=gradient)
+        return self._results.tell(trial, outcome, error, censored).detached()
+
+    def enqueue(self, config: Mapping[str, Any]) -> None:
+        """Have a config asked next, after those enqueued before it."""
+        with self.state.lock:
+            self.state.enqueue(self.space.check(config), {"by": "you", "why": "enqueued"})
+
+    def add(
+        self,
+        config: Mapping[str, Any],
+        value: float | Outcome | None = None,
+        *,
+        cost: float | None = None,
+        folds: Sequence[float] | None = None,
+        gradient: Mapping[str, float] | None = None,
+        error: str | None = None,
+        censored: bool = False,
+    ) -> Trial:
+        """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; the rest as for ``tell``."""
+        outcome = merged_outcome(value, cost=cost, folds=folds, gradient=gradient)
+        return self._results.add(config, outcome, error, censored).detached()
 
     # -- what happened -----------------------------------------------------------------------------------------------
 
     @property
+    def history(self) -> History:
+        """The trials so far: a copy, which is yours to change."""
+        self.refresh()
+        return self.state.detached_history()
+
+    @property
+    def log(self) -> History:
+        """The trials that this process knows of, shared with the study: to look at, not to change."""
+        return self.state.history
+
+    def refresh(self) -> None:
+        """Learn what other processes have written."""
+        with self.state.lock:
+            self.state.refresh()
+
+    @property
+    def best(self) -> Trial | None:
+        """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
+        state = self.state
+        if state.heartbeat is not None and not len(state):  # no need to read all the others
+            with state.lock:
+                state.reload_settings()
+            return state.storage.best(state.study, state.settings.maximize)
+        self.refresh()
+        found = state.history.best
+        return None if found is None else found.detached()
+
+    @property
     def result(self) -> Result:
-        return Result(self, self.history, Verdict(False, "it goes on"), self.unit, self.optimizer_seconds)
+        return self._result(self.history, Verdict(False, "it goes on"))
+
+    def _result(self, history: History, verdict: Verdict, budget: Budget | None = None) -> Result:
+        return Result(self, history, verdict, self.unit, self.suggester.seconds, budget)
 
     def recommend(self, history: History | None = None, *, tried: bool = False) -> Recommendation | None:
         """The config whose value the model predicts to be best, after all trials or after an earlier history.
 
         Over the whole space at the target fidelity, or with ``tried=True`` among what was evaluated.
         """
-        with self._lock:
-            history = self.log if history is None else history
-            found = recommend(self.context_of(history), tried)
+        with self.state.lock:
+            found = self.suggester.recommend(history, tried=tried, budget=self.budget)
             if found is None:
                 return None
             if found.row is None:
                 return Recommendation(self.space.decode(found.u), found.value, None)
-            trial = history.having(State.DONE)[found.row]
+            trial = (self.state.history if history is None else history).having(State.DONE)[found.row]
             return Recommendation(trial.detached().config, found.value, trial.number)
 
     def pareto_front(self) -> Front:
         """The EI-cost front at the present step, where each method would land on it, and the alpha of each landing."""
-        with self._lock:
+        with self.state.lock:
             return pareto_front(self.context)
+
+    @property
+    def context(self) -> SearchContext:
+        """All that a method may look at, at this moment."""
+        return self.suggester.context(budget=self.budget)
+
+    def replay(self) -> Replay:
+        """Compute every suggestion again from what is stored, and report the first that differs."""
+        with self.state.lock:
+            self.state.refresh()
+            return replay(self.suggester)
 
     # -- while it runs -----------------------------------------------------------------------------------------------
 
     def checkpoint_dir(self, trial: Trial | int) -> Path:
         """A folder for the files of a trial's configuration, made on first use: the same at every fidelity."""
-        with self._lock:
-            return self.checkpoints.folder(self._find(trial).config)
+        with self.state.lock:
+            return self._checkpoints.folder(self._results.find(trial).config, self.space)
+
+    def pruning_forecast(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> PruningForecast | None:
+        """Whether a running trial with such reports may still become the answer; None where there is no forecast."""
+        with self.state.lock:
+            return self.suggester.forecast(self._results.find(trial), reports, self.budget)
 
     def halt(self, reason: str = "halted by request") -> None:
-        """End the running ``minimize`` after the present trial; for callbacks and other threads."""
-        self.state.run_status.halt(reason)
+        """End the running ``minimize`` after the present trial; for callbacks and other threads and processes."""
+        self.state.run_status.request_stop(reason)
 
     @property
     def halted(self) -> str | None:
-        """Why somebody asked for an end, or None; all processes that work on the study see it."""
+        """Why a stop was requested, or None; all processes that work on the study see it."""
         return self.state.run_status.halted
-
-    @halted.setter
-    def halted(self, reason: str | None) -> None:
-        if reason is None:
-            self.state.run_status.begin_to_listen()
-        else:
-            self.state.run_status.halt(reason)
 
     @property
     def seconds(self) -> float:
-        """Of wall-clock time during which anybody, in whatever process, was inside ``minimize``."""
+        """Wall-clock seconds during which any process was inside ``minimize``."""
         return self.state.run_status.seconds
 
-    @seconds.setter
-    def seconds(self, total: float) -> None:
-        self.state.run_status.took(total)  # it can only grow
+    @property
+    def optimizer_seconds(self) -> float:
+        """Seconds that this process spent on suggestions."""
+        return self.suggester.seconds
 
-    def replay(self) -> Replay:
-        """Compute every suggestion again from what is stored, and tell the first that differs."""
-        with self._lock:
-            self.state.refresh()
-            return replay(self)
+    @property
+    def checked(self) -> Verdict | None:
+        """The last verdict of the stopping rule."""
+        return self.suggester.checked
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
@@ -208,7 +383,7 @@ class Study(Asking):
         timeout: float | str | None = None,
         retries: int = 0,
         threads: bool = False,
-        callbacks: Iterable[Callback] = (),
+        callbacks: Callback | Iterable[Callback] = (),
         raise_errors: bool = False,
         progress: bool | None = None,
         confirm: bool = False,
@@ -224,13 +399,14 @@ class Study(Asking):
                    ``workers`` at once, by default as many as it says that it can run
         timeout    of a trial, "10m" or seconds: then it is killed and has failed, with a cost that is a lower bound
         retries    how often a trial that failed by an exception or a crash is tried again, as another trial
+        callbacks  called with (study, trial) after each trial
         """
-        crew = make_executor(
+        chosen = make_executor(
             objective, self.space,
             workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
-        )
-        self._set_direction("minimize")
-        return run(self, read_budget(budget), crew, callbacks, progress, confirm, whole_number(retries, "retries", 0))
+        )  # fmt: skip
+        self._results.set_direction("minimize")
+        return self.run(chosen, budget, callbacks=callbacks, progress=progress, confirm=confirm, retries=retries)
 
     def maximize(
         self,
@@ -242,35 +418,54 @@ class Study(Asking):
         timeout: float | str | None = None,
         retries: int = 0,
         threads: bool = False,
-        callbacks: Iterable[Callback] = (),
+        callbacks: Callback | Iterable[Callback] = (),
         raise_errors: bool = False,
         progress: bool | None = None,
         confirm: bool = False,
     ) -> Result:
-        """As ``minimize``, the other way up."""
-        crew = make_executor(
+        """As ``minimize``, for the highest value."""
+        chosen = make_executor(
             objective, self.space,
             workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
-        )
-        self._set_direction("maximize")
-        return run(self, read_budget(budget), crew, callbacks, progress, confirm, whole_number(retries, "retries", 0))
+        )  # fmt: skip
+        self._results.set_direction("maximize")
+        return self.run(chosen, budget, callbacks=callbacks, progress=progress, confirm=confirm, retries=retries)
 
-    # -- kept, and found again ---------------------------------------------------------------------------------------
+    def run(
+        self,
+        executor: TrialExecutor,
+        budget: str | int | Budget,
+        *,
+        callbacks: Callback | Iterable[Callback] = (),
+        progress: bool | None = None,
+        confirm: bool | Callable[[], bool] = False,
+        retries: int = 0,
+    ) -> Result:
+        """The loop itself, over a ``TrialExecutor``: for those who bring one of their own. The options as for ``minimize``."""
+        limit, calls = read_budget(budget), (callbacks,) if callable(callbacks) else tuple(callbacks)
+        runner = Runner(
+            self.suggester, self._results, executor, limit,
+            checkpoints=self._checkpoints, on_result=[partial(call, self) for call in calls], progress=progress, confirm=confirm,
+            retries=whole_number(retries, "retries", 0),
+        )  # fmt: skip
+        verdict = runner.run()
+        return self._result(self.state.detached_history(), verdict, limit)
+
+    # -- stored, and opened again ------------------------------------------------------------------------------------
 
     @classmethod
     def load(cls, storage: str | os.PathLike[str] | Storage, name: str | None = None, **code: Any) -> Study:
         """A study that is in a storage; the name may be left out where there is only one.
 
-        ``code`` is method, stop, model, cost_model and subset; left out, they are as the study was made with.
+        ``code`` is method, stop, model, cost_model and subset; without them, they are as the study was made with.
         """
-        return load(cls, storage, name, code)
-
-    # -- to text and back --------------------------------------------------------------------------------------------
+        where = open_storage(storage)
+        return cls(storage=where, **load_arguments(find_record(where, name), code))
 
     def to_json(self) -> str:
-        """The whole state but for method, models and rule, which are code: give them to ``from_json`` again."""
-        with self._lock:
-            return archive.to_json(self)
+        """The whole state as text. Method, models and rule are code: give them to ``from_json`` again."""
+        with self.state.lock:
+            return to_json(self.state)
 
     @classmethod
     def from_json(
@@ -278,44 +473,17 @@ class Study(Asking):
         text: str,
         method: Any = "auto",
         stop: Any = "auto",
-        model: Model | None = None,
+        model: Surrogate | None = None,
         cost_model: Any = "auto",
         checkpoints: str | os.PathLike[str] | None = None,
         subset: Any = "auto",
     ) -> Study:
         """A study as ``to_json`` left it; its next suggestion is the one the original would have made."""
-        code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "checkpoints": checkpoints}
-        return archive.from_json(cls, text, **code, subset=subset)
-
-
-RUNNING = ("callbacks", "raise_errors", "progress", "confirm", "workers", "executor", "timeout", "retries", "threads")
-
-
-def minimize(objective: Objective, space: Space, budget: str | int | Budget, **options: Any) -> Result:
-    """Find the config with the lowest value: ``st.minimize(train, space, budget="10m", seed=0)``.
-
-    The objective takes a config (a dict) and returns a number or an ``st.Outcome``. ``options`` are those of ``Study``
-    and of ``Study.minimize``.
-    """
-    return _optimize("minimize", objective, space, budget, options)
-
-
-def maximize(objective: Objective, space: Space, budget: str | int | Budget, **options: Any) -> Result:
-    """As ``minimize``, the other way up."""
-    return _optimize("maximize", objective, space, budget, options)
-
-
-def _optimize(
-    direction: Literal["minimize", "maximize"], objective: Objective, space: Space, budget: Any, options: dict[str, Any]
-) -> Result:
-    running = {name: options.pop(name) for name in RUNNING if name in options}
-    if "direction" in options:
-        raise MethodError(f"st.{direction} has its direction in its name; leave direction= out")
-    read_budget(budget)
-    study = Study(space, direction=direction, **options)
-    try:
-        return getattr(study, direction)(objective, budget, **running)  # type: ignore[no-any-return]
-    except Exception as error:
-        error.study = study  # type: ignore[attr-defined]
-        error.add_note(f"{plural(len(study.state), 'trial')} of the study are kept: they are in this exception's .study")
-        raise
+        stored = read_json(text)
+        code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset}
+        try:
+            study = cls(**json_arguments(stored), checkpoints=checkpoints, **code)
+            fill_from_json(study.state, stored)
+        except (KeyError, TypeError, ValueError) as error:
+            raise unreadable(error) from error
+        return study

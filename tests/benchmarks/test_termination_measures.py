@@ -56,7 +56,7 @@ def test_patience_agrees_with_the_rule_of_the_library():
     history = History(tuple(Trial(i, {"x": 0.5}, State.DONE, value=v) for i, v in enumerate(values)), space)
     for trials in (1, 2, 3, 4):
         for after in (1, 6):
-            stops = [n for n in range(after, len(values) + 1) if Patience(trials).check(history.first(n), space)]
+            stops = [n for n in range(after, len(values) + 1) if Patience(trials).check(history.head(n), space)]
             assert stopping.patience(values, trials, after) == (stops[0] if stops else None)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder to work in, as a person would: nothing in the environment says where studies are."""
+    """An empty working directory, with no storage address in the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SHOESTRING_STORAGE", raising=False)
     return tmp_path
@@ -15,7 +15,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def anywhere(request: pytest.FixtureRequest, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """``here``, with studies in the usual file, or on a server that the environment names."""
+    """``here``, with the storage in the default file, or on a server that the environment names."""
     if request.param == "postgresql":
         monkeypatch.setenv("SHOESTRING_STORAGE", request.getfixturevalue("server").schema())
     return here

@@ -1,4 +1,4 @@
-"""``import optuna``: databases that Optuna itself has written, read without it."""
+"""``import optuna``: databases that Optuna wrote, read without Optuna."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ optuna = pytest.importorskip("optuna")
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two studies of Optuna's: one with everything that a space can have, one with two objectives."""
+    """Two Optuna studies: one with every kind of parameter, one with two objectives."""
     path = tmp_path_factory.mktemp("optuna") / "optuna.db"
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     with warnings.catch_warnings():
@@ -53,7 +53,7 @@ def objective(trial: Any) -> float:
     return float("inf") if trial.number == 5 else value + sum(units)
 
 
-def test_the_space_is_what_the_trials_say(database: Path) -> None:
+def test_the_space_is_inferred_from_the_trials(database: Path) -> None:
     found = read_study(f"sqlite:///{database}", "xgb")
     assert found.direction == "maximize"
     expected = st.Space(
@@ -81,13 +81,13 @@ def test_the_space_is_what_the_trials_say(database: Path) -> None:
         ("IntLogUniformDistribution", {"low": 1, "high": 9, "step": 1}, "int", {"log": True, "step": None}),
     ],
 )
-def test_distributions_of_old_are_known(name: str, attributes: dict[str, Any], kind: str, fields: dict[str, Any]) -> None:
+def test_old_distributions_are_known(name: str, attributes: dict[str, Any], kind: str, fields: dict[str, Any]) -> None:
     text = json.dumps({"name": name, "attributes": attributes})
     expected = {"low": attributes["low"], "high": attributes["high"], **fields}
     assert optuna_database.read_distribution(text, "x") == (kind, expected)
 
 
-def test_a_study_is_taken_over_with_its_values(here: Path, database: Path) -> None:
+def test_a_study_is_imported_with_its_values(here: Path, database: Path) -> None:
     before = database.read_bytes()
     run = call("import", "optuna", f"sqlite:///{database}", "xgb")
     assert run.exit_code == 0, run.output
@@ -106,7 +106,7 @@ def test_a_study_is_taken_over_with_its_values(here: Path, database: Path) -> No
     assert set(read("ask", "xgb")["config"]) >= {"booster", "layers", "lr"}
 
 
-def test_a_second_time_needs_another_name(here: Path, database: Path) -> None:
+def test_a_second_import_needs_another_name(here: Path, database: Path) -> None:
     words = ["import", "optuna", str(database), "xgb"]
     assert read(*words)["imported"] == {"done": 17, "failed": 2, "pruned": 1, "running": 1, "waiting": 1}
     run = call(*words)
@@ -129,7 +129,7 @@ def test_a_second_time_needs_another_name(here: Path, database: Path) -> None:
         (["nosuch://user:secret@host/db"], "a database at nosuch://... cannot be read here"),
     ],
 )
-def test_what_cannot_be_taken_over(here: Path, database: Path, words: list[str], says: str) -> None:
+def test_the_error_says_why_a_study_cannot_be_imported(here: Path, database: Path, words: list[str], says: str) -> None:
     (here / "text.db").write_text("hello")
     sqlite3.connect(here / "empty.db").close()
     with sqlite3.connect(here / "old.db") as old:
@@ -144,7 +144,7 @@ def test_what_cannot_be_taken_over(here: Path, database: Path, words: list[str],
 
 
 def test_a_bomb_in_a_cell_does_not_run(here: Path, database: Path) -> None:
-    """Item 27: distributions are parsed as JSON, and nothing else of Optuna's database is looked into."""
+    """Distributions are parsed as JSON; nothing in the database is unpickled or evaluated."""
     import pickle
     import shutil
 

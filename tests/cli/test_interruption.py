@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and a closed terminal in the middle of a run (item 16), with real processes."""
+"""Ctrl-C, SIGTERM and a closed terminal in the middle of a run, with real processes."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import SPACE, environment, read, script
-from tests.program.test_objective import gone
+from tests.cli.programs import SPACE, call, environment, read, script
+from tests.program.test_program_objective import gone
 from tests.storage.server import PASSWORD, QUOTED
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals differ")
@@ -32,8 +32,8 @@ print(float(sys.argv[1]))
 """
 
 
-def listen() -> None:
-    """A shell's background jobs are started deaf to Ctrl-C, and what they start is deaf too."""
+def reset_signals() -> None:
+    """A shell starts background jobs with SIGINT ignored, and their children inherit that."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 
@@ -43,7 +43,7 @@ def started(here: Path, *words: str, arguments: tuple[str, ...] = ("{x}", "{y}")
     command = [sys.executable, "-m", "shoestring", "run", *SPACE, "--method", "random", *words]
     with subprocess.Popen(
         [*command, "--", *script(here, SLOW), *arguments],
-        cwd=here, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=listen,
+        cwd=here, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=reset_signals,
     ) as process:
         try:
             yield process
@@ -51,8 +51,8 @@ def started(here: Path, *words: str, arguments: tuple[str, ...] = ("{x}", "{y}")
             process.kill()  # does nothing to a process that has ended
 
 
-def interrupted(process: subprocess.Popen[str], number: int) -> tuple[str, str, float]:
-    """What it says after a signal, and how long it takes to be gone."""
+def interrupt(process: subprocess.Popen[str], number: int) -> tuple[str, str, float]:
+    """Send a signal; return standard output, standard error, and the seconds until the process has ended."""
     began = time.monotonic()
     process.send_signal(number)
     output, errors = process.communicate(timeout=30)
@@ -60,7 +60,7 @@ def interrupted(process: subprocess.Popen[str], number: int) -> tuple[str, str, 
 
 
 def running(here: Path, count: int) -> list[int]:
-    """The process numbers of the programs, once so many run."""
+    """Wait until so many programs run; return their process numbers."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
         texts = [path.read_text() for path in sorted((here / "shoestring-logs" / "train").glob("*.out"))]
@@ -71,8 +71,8 @@ def running(here: Path, count: int) -> list[int]:
 
 
 @contextmanager
-def looking() -> Iterator[Callable[[], None]]:
-    """A call that returns as soon as the study's file is there, or somebody new has connected to its server."""
+def storage_access() -> Iterator[Callable[[], None]]:
+    """A function that waits until the storage file exists, or until a new connection to the server is open."""
     address = os.environ.get("SHOESTRING_STORAGE")
 
     def wait(condition: Callable[[], bool]) -> None:
@@ -94,10 +94,10 @@ def looking() -> Iterator[Callable[[], None]]:
         yield lambda: wait(lambda: bool(connected() - before))
 
 
-def test_ctrl_c_ends_everything_and_prints_how_to_go_on(anywhere: Path) -> None:
+def test_ctrl_c_ends_all_programs_and_prints_how_to_continue(anywhere: Path) -> None:
     with started(anywhere, "--budget", "3", "--workers", "2") as process:
         pids = running(anywhere, 2)
-        output, errors, took = interrupted(process, signal.SIGINT)
+        output, errors, took = interrupt(process, signal.SIGINT)
     assert process.returncode == 130, errors
     assert took < 3.0
     assert all(gone(pid, 0.5) for pid in pids)
@@ -109,10 +109,7 @@ def test_ctrl_c_ends_everything_and_prints_how_to_go_on(anywhere: Path) -> None:
     assert read("show")["waiting"] == 2
 
     (anywhere / "quick").touch()
-    words = [sys.executable, *shlex.split(resume)[1:], "--json"]
-    again = subprocess.run(words, cwd=anywhere, env=environment(), capture_output=True, text=True, timeout=60)
-    assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout)["states"] == {"abandoned": 2, "done": 3}
+    assert read(*shlex.split(resume)[3:])["states"] == {"abandoned": 2, "done": 3}
     trials = read("export")["trials"]
     assert [trial["config"] for trial in trials[2:4]] == [trial["config"] for trial in trials[:2]]  # asked again first
 
@@ -124,22 +121,19 @@ def test_the_printed_command_names_the_storage(anywhere: Path, monkeypatch: pyte
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     with started(anywhere, "--budget", "2", "--storage", address) as process:
         running(anywhere, 1)
-        _, errors, _ = interrupted(process, signal.SIGINT)
+        _, errors, _ = interrupt(process, signal.SIGINT)
     resume = errors.splitlines()[-1].strip()
     assert resume == f"python -m shoestring resume train --storage {shlex.quote(address)}"
     (anywhere / "quick").touch()
-    words = [sys.executable, *shlex.split(resume)[1:], "--json"]
-    again = subprocess.run(words, cwd=anywhere, env=environment(), capture_output=True, text=True, timeout=60)
-    assert again.returncode == 0, again.stderr
-    assert json.loads(again.stdout)["states"] == {"abandoned": 1, "done": 2}
+    assert read(*shlex.split(resume)[3:])["states"] == {"abandoned": 1, "done": 2}
 
 
 @pytest.mark.parametrize("anywhere", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.slow)])
-def test_sigterm_does_the_same_and_a_program_that_does_not_listen_is_killed(anywhere: Path, number: int) -> None:
-    with started(anywhere, "--budget", "3", "--json", arguments=("{x}", "{y}", "deaf")) as process:
+def test_sigterm_does_the_same_and_a_program_that_ignores_it_is_killed(anywhere: Path, number: int) -> None:
+    with started(anywhere, "--budget", "3", "--json", arguments=("{x}", "{y}", "ignore-sigterm")) as process:
         (pid,) = running(anywhere, 1)
-        output, errors, took = interrupted(process, number)
+        output, errors, took = interrupt(process, number)
     assert process.returncode == 143, errors
     assert took < 4.0
     assert gone(pid, 0.5)
@@ -151,12 +145,12 @@ def test_sigterm_does_the_same_and_a_program_that_does_not_listen_is_killed(anyw
 @pytest.mark.slow
 @pytest.mark.parametrize("step", range(16))
 def test_ctrl_c_at_any_moment(anywhere: Path, step: int) -> None:
-    """From the moment it listens to Python code of ours on: no traceback, 130, nothing runs on, and it can be gone on with."""
+    """From the first access to the storage on: no traceback, exit code 130, no program runs on, and the study can be resumed."""
     (anywhere / "quick").touch()
-    with looking() as wait_for_its_first_look, started(anywhere, "--budget", "400", "--workers", "3") as process:
-        wait_for_its_first_look()
+    with storage_access() as wait_for_first_access, started(anywhere, "--budget", "400", "--workers", "3") as process:
+        wait_for_first_access()
         time.sleep(0.05 * step)
-        _, errors, _ = interrupted(process, signal.SIGINT)
+        _, errors, _ = interrupt(process, signal.SIGINT)
     assert process.returncode == 130, errors
     assert "Traceback" not in errors
     pids = [int(path.read_text().split()[0]) for path in (anywhere / "shoestring-logs").glob("*/*.out") if path.read_text()]
@@ -165,8 +159,5 @@ def test_ctrl_c_at_any_moment(anywhere: Path, step: int) -> None:
     if (anywhere / "shoestring-logs").exists():
         assert errors.splitlines()[-1].strip() == "python -m shoestring resume train"
         trials = read("show")["trials"]
-        again = subprocess.run(
-            [sys.executable, "-m", "shoestring", "resume", "train", "--budget", str(trials + 2), "--quiet"],
-            cwd=anywhere, env=environment(), capture_output=True, text=True, timeout=60,
-        )
-        assert again.returncode == 0, again.stderr
+        again = call("resume", "train", "--budget", str(trials + 2), "--quiet")
+        assert again.exit_code == 0, again.output

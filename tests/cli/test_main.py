@@ -1,4 +1,4 @@
-"""What all commands share: help, exit codes, errors, passwords, completion; and the commands about the place itself."""
+"""What all commands share: help, exit codes, errors, passwords, completion; and ``doctor`` and ``db``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from click.testing import CliRunner
 
 import shoestring as st
 from shoestring.cli import doctor as doctor_module
-from shoestring.cli import show as looking
-from shoestring.cli.console import arguments, file_of, hidden
+from shoestring.cli import show as show_module
+from shoestring.cli.console import hide_passwords, sqlite_path, storage_arguments
 from shoestring.cli.main import main
 from tests.cli.programs import QUICK, SPACE, begin, call, environment, read, script
 
 SECRET = "s3cr:t%40"
-ADDRESS = f"postgresql://me:{SECRET}@127.0.0.1:1/db"  # nobody listens there
+ADDRESS = f"postgresql://me:{SECRET}@127.0.0.1:1/db"  # no server listens there
 
 
 def test_every_command_has_help_with_a_first_line() -> None:
@@ -36,7 +36,7 @@ def test_every_command_has_help_with_a_first_line() -> None:
 
 
 def test_exit_codes_are_in_the_help() -> None:
-    for code in ("0 done", "1 failed", "2 wrong usage", "130 interrupted", "143"):
+    for code in ("0 success", "1 failure", "2 wrong command line", "130 interrupted", "143"):
         assert code in call("--help").output
 
 
@@ -47,13 +47,13 @@ def test_importing_shoestring_does_not_import_the_command_line_and_help_needs_no
     assert not {"sqlalchemy", "sklearn", "rich", "optuna", "matplotlib"} & set(loaded)
 
 
-def test_what_should_not_happen_is_said_but_without_passwords(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_is_shown_without_passwords(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(here, trials=1)
 
     def broken(*words: object, **options: object) -> None:
         raise RuntimeError(f"could not reach {ADDRESS}")
 
-    monkeypatch.setattr(looking, "table_text", broken)
+    monkeypatch.setattr(show_module, "table_text", broken)
     run = call("ls")
     assert run.exit_code == 1
     assert "Traceback" in run.stderr
@@ -64,7 +64,7 @@ def test_what_should_not_happen_is_said_but_without_passwords(here: Path, monkey
 
 @pytest.mark.parametrize("words", [["ls"], ["ls", "--json"], ["doctor"], ["doctor", "--json"], ["show", "a"], ["db", "check"]])
 def test_a_password_appears_nowhere(here: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Item 31, for a server that is not there."""
+    """Also if the server cannot be reached."""
     monkeypatch.setattr("shoestring.storage.postgres.PostgresServer.first_patience", 0.1)
     run = call(*words, "--storage", ADDRESS)
     assert run.exit_code == 1
@@ -76,34 +76,34 @@ def test_a_password_appears_nowhere(here: Path, words: list[str], monkeypatch: p
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SHOESTRING_STORAGE", raising=False)
-    assert hidden(f"see {ADDRESS} and postgresql://u@h/d?password=x&a=b") == (
+    assert hide_passwords(f"see {ADDRESS} and postgresql://u@h/d?password=x&a=b") == (
         "see postgresql://me:***@127.0.0.1:1/db and postgresql://u@h/d?password=***&a=b"
     )
-    assert hidden("(postgresql://u:p/w:d@h:1/d)") == "(postgresql://u:***@h:1/d)"
-    assert hidden("host=h user=u password=x dbname=d") == "host=h user=u password=*** dbname=d"
-    assert hidden("sqlite:////tmp/a:b@c.db") == "sqlite:////tmp/a:b@c.db"
-    assert file_of("sqlite:///a/b.db") == Path("a/b.db")
-    assert file_of("sqlite:////a/b.db") == Path("/a/b.db")
-    assert file_of("b.db") == Path("b.db")
-    assert file_of(ADDRESS) is None
-    assert arguments("shoestring.db") == []
-    assert arguments(ADDRESS) == ["--storage", "postgresql://me:***@127.0.0.1:1/db"]
+    assert hide_passwords("(postgresql://u:p/w:d@h:1/d)") == "(postgresql://u:***@h:1/d)"
+    assert hide_passwords("host=h user=u password=x dbname=d") == "host=h user=u password=*** dbname=d"
+    assert hide_passwords("sqlite:////tmp/a:b@c.db") == "sqlite:////tmp/a:b@c.db"
+    assert sqlite_path("sqlite:///a/b.db") == Path("a/b.db")
+    assert sqlite_path("sqlite:////a/b.db") == Path("/a/b.db")
+    assert sqlite_path("b.db") == Path("b.db")
+    assert sqlite_path(ADDRESS) is None
+    assert storage_arguments("shoestring.db") == []
+    assert storage_arguments(ADDRESS) == ["--storage", "postgresql://me:***@127.0.0.1:1/db"]
     monkeypatch.setenv("SHOESTRING_STORAGE", ADDRESS)
-    assert arguments(ADDRESS) == []
-    assert arguments("shoestring.db") == ["--storage", "shoestring.db"]
+    assert storage_arguments(ADDRESS) == []
+    assert storage_arguments("shoestring.db") == ["--storage", "shoestring.db"]
 
 
 def test_doctor(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = call("doctor")
     assert run.exit_code == 0, run.output
-    assert "not there yet" in run.stdout
+    assert "does not exist yet" in run.stdout
     assert not (here / "shoestring.db").exists()
     for what in ("python", "numpy", "sqlalchemy", "blas threads", "storage", "disk", "clock", "[sklearn]"):
         assert what in run.stdout
     begin(here, trials=1)
     checks = {check["what"]: check for check in read("doctor")["checks"]}
-    assert checks["storage"] == {"what": "storage", "state": "ok", "found": "shoestring.db, 1 study", "mend": ""}
-    monkeypatch.setattr(doctor_module, "version_of", lambda package: None if package in ("emcee", "ray") else "1.0")
+    assert checks["storage"] == {"what": "storage", "state": "ok", "found": "shoestring.db, 1 study", "fix": ""}
+    monkeypatch.setattr(doctor_module, "package_version", lambda package: None if package in ("emcee", "ray") else "1.0")
     monkeypatch.setattr(doctor_module, "usable_cores", lambda: 0)
     run = call("doctor", "--storage", "nowhere/a.db")
     assert run.exit_code == 1
@@ -122,7 +122,7 @@ def test_db(here: Path) -> None:
     begin(here, trials=2)
     run = call("db", "check")
     assert run.exit_code == 0, run.output
-    assert "shoestring.db is in order" in run.stdout
+    assert "shoestring.db is intact" in run.stdout
     assert read("db", "check")["problems"] == []
     assert "version" in read("db", "upgrade")["done"]
     assert call("db", "backup", "copy.db").exit_code == 0
@@ -144,7 +144,7 @@ def test_completion_scripts(shell: str) -> None:
 
 
 def complete(text: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What bash is told to offer for the last word."""
+    """The completions of the last word in bash."""
     words = text.split(" ")
     monkeypatch.setenv("COMP_WORDS", text)
     monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
@@ -173,15 +173,15 @@ def test_a_pipe_that_closes_early_is_no_traceback(here: Path) -> None:
     assert "Traceback" not in run.stderr
 
 
-def test_nothing_waits_for_an_answer(here: Path) -> None:
-    """Item 23: standard input closed."""
+def test_no_command_waits_for_standard_input(here: Path) -> None:
+    """Standard input is closed."""
     run = subprocess.run(
         [sys.executable, "-m", "shoestring", "run", *SPACE, *QUICK, "--budget", "2", "--", *script(here), "{x}", "{y}"],
         cwd=here, env=environment(), capture_output=True, text=True, timeout=60, preexec_fn=close_stdin,
     )
     assert run.returncode == 0, run.stderr
     assert run.stderr == ""
-    assert call("rm", "train", input="").exit_code == 1  # nor does it take silence for a yes
+    assert call("rm", "train", input="").exit_code == 1  # no input is not a yes
 
 
 def close_stdin() -> None:

@@ -1,4 +1,4 @@
-"""The command line on a PostgreSQL server with a password: several machines on one study, and not a word of the password."""
+"""The command line on a PostgreSQL server: the password is never shown, and several processes share one study."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.cli.programs import QUICK, SPACE, begin, call, environment, script
 from tests.storage.server import PASSWORD, QUOTED, Server
 
 
-def test_a_password_is_never_printed_nor_kept(here: Path, server: Server) -> None:
-    """Item 31, for a server that is there."""
+def test_a_password_is_never_printed_or_stored(here: Path, server: Server) -> None:
+    """Neither in output nor in tables nor in files."""
     where = ["--storage", server.schema()]
     said = [begin(here, *where, trials=2).output]
     texts = "ls, show, show train 0, best, ask, export, doctor, db check, db upgrade, resume --budget 4, db backup, show none"

@@ -1,4 +1,4 @@
-"""``run`` and ``resume``: any program, tuned, kept, gone on with."""
+"""``run`` and ``resume``: tune a program, store the study, continue it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.cli.programs import BOWL, QUICK, SPACE, begin, call, read, script
 def test_a_run_from_beginning_to_end(here: Path) -> None:
     run = begin(here, trials=4)
     assert run.exit_code == 0, run.output
-    assert run.stderr == ""  # quiet in a pipe
+    assert run.stderr == ""  # no progress line in a pipe
     assert "\x1b" not in run.output
     assert "x        real number from 0 to 1" in run.stdout
     assert "4 trials" in run.stdout
@@ -30,17 +30,17 @@ def test_a_run_from_beginning_to_end(here: Path) -> None:
     assert (here / "shoestring-logs" / "train" / "trial-00002.out").read_text().startswith("training\n0.")
 
 
-def test_the_same_command_again_goes_on(anywhere: Path) -> None:
+def test_the_same_command_again_continues_the_study(anywhere: Path) -> None:
     begin(anywhere, trials=3)
     again = begin(anywhere, trials=5)
-    assert "going on with study train: 3 trials so far" in again.stdout
+    assert "resuming study train: 3 trials so far" in again.stdout
     assert read("show")["trials"] == 5
-    done = begin(anywhere, trials=5)  # there is nothing left to spend, and that is no error
+    done = begin(anywhere, trials=5)  # the budget is used up: no error
     assert done.exit_code == 0
     assert read("show")["trials"] == 5
 
 
-def test_going_on_is_the_same_as_not_having_stopped(anywhere: Path) -> None:
+def test_a_resumed_study_makes_the_same_suggestions_as_an_uninterrupted_one(anywhere: Path) -> None:
     begin(anywhere, "--name", "whole", "--method", "ei", "--initial", "3", trials=7)
     begin(anywhere, "--name", "parts", "--method", "ei", "--initial", "3", trials=4)
     assert call("resume", "parts", "--budget", "7").exit_code == 0
@@ -55,7 +55,7 @@ def test_resume_takes_the_program_from_the_study(anywhere: Path) -> None:
     begin(anywhere, "--workers", "2", "--timeout", "30s", trials=2)
     run = call("resume", "train", "--budget", "4", "--workers", "1")
     assert run.exit_code == 0, run.output
-    assert "going on with study train: 2 trials so far" in run.stdout
+    assert "resuming study train: 2 trials so far" in run.stdout
     kept = read("show", "train")["run"]
     assert (kept["budget"]["trials"], kept["workers"], kept["timeout"]) == (4, 1, 30.0)
     assert read("show", "train")["trials"] == 4
@@ -64,17 +64,17 @@ def test_resume_takes_the_program_from_the_study(anywhere: Path) -> None:
 def test_resume_without_a_program_or_a_study(here: Path) -> None:
     run = call("resume")
     assert run.exit_code == 1
-    assert "there is no shoestring.db here" in run.stderr
+    assert "there is no file shoestring.db here" in run.stderr
     assert not (here / "shoestring.db").exists()
     st.Study(st.Space(x=st.Float(0, 1)), storage="shoestring.db", name="by hand")
     run = call("resume", "by hand")
     assert run.exit_code == 1
-    assert "was not begun by a program" in run.stderr
+    assert "has no program" in run.stderr
     assert "next: shoestring run --name 'by hand'" in run.stderr
 
 
-def test_a_program_that_only_the_database_knows_is_not_run_without_a_yes(here: Path) -> None:
-    """Item 27: whoever can write to the database does not decide what runs here."""
+def test_a_program_that_only_the_database_names_needs_yes(here: Path) -> None:
+    """Write access to the database must not decide what runs here."""
     begin(here, trials=2)
     storage = open_storage("shoestring.db")
     record = storage.find("train")
@@ -119,13 +119,13 @@ def test_json_is_one_document(here: Path) -> None:
     assert set(found["recommended"]["config"]) == {"x", "y"}
 
 
-def test_quiet_says_only_the_result(here: Path) -> None:
+def test_quiet_prints_only_the_result(here: Path) -> None:
     loud, quiet = begin(here, "--name", "a"), begin(here, "--name", "b", "--quiet")
     assert loud.stdout.startswith("study a")
     assert quiet.stdout.startswith("trials")
 
 
-def test_maximize_and_money(here: Path) -> None:
+def test_maximize_with_a_budget_in_money(here: Path) -> None:
     code = 'import json, sys\nprint(json.dumps({"value": float(sys.argv[1]), "cost": 0.5}))'
     program = script(here, code)
     run = call("run", "--param", "x=0:1", *QUICK, "--maximize", "--budget", "2USD", "--name", "m", "--", *program, "{x}")
@@ -184,7 +184,7 @@ print(json.dumps({"value": known["drop"] / known["epochs"], "cost": known["epoch
     assert {"drop" in trial["config"] for trial in trials} == {True, False}
 
 
-def test_a_file_and_options_that_win_over_it(here: Path) -> None:
+def test_options_take_precedence_over_a_file(here: Path) -> None:
     script(here)
     (here / "bowl.toml").write_text("""
 command = ["python", "train.py", "{x}", "{y}"]
@@ -206,7 +206,7 @@ y = {low = 0, high = 1}
     assert run.stdout.splitlines()[-1] == "next: shoestring best bowl --storage file.db"
 
 
-def test_the_same_name_with_another_space_is_refused_and_nothing_is_lost(anywhere: Path) -> None:
+def test_the_same_name_with_another_space_is_rejected_and_nothing_is_lost(anywhere: Path) -> None:
     begin(anywhere, trials=2)
     program = script(anywhere)
     other = ["run", "--param", "x=0:2", "--param", "y=0:1", *QUICK, "--budget", "4"]
@@ -226,7 +226,7 @@ def test_the_same_name_with_another_space_is_refused_and_nothing_is_lost(anywher
     ("words", "says"),
     [
         (["--budget", "3"], "nothing to tune"),
-        (["--param", "x=0:1"], "how much may it spend"),
+        (["--param", "x=0:1"], "a budget is missing"),
         (["--param", "x=0:1", "--budget", "soon"], "soon"),
         (["--param", "x=what", "--budget", "3"], "--param x: 'what' is one option only"),
         (["--param", "x=0:1", "--param", "x=0:2", "--budget", "3"], "given twice"),
@@ -240,7 +240,7 @@ def test_the_same_name_with_another_space_is_refused_and_nothing_is_lost(anywher
         (["--param", "x=0:1", "--budget", "3", "--sede", "1"], "No such option"),
     ],
 )
-def test_wrong_usage_ends_with_2_and_makes_nothing(here: Path, words: list[str], says: str) -> None:
+def test_wrong_usage_exits_with_2_and_creates_nothing(here: Path, words: list[str], says: str) -> None:
     run = call("run", *words, "--", *script(here), "{x}")
     assert run.exit_code == 2, run.output
     assert says in run.stderr
@@ -278,7 +278,7 @@ def test_failing_programs_are_failed_trials_with_a_reason(here: Path, code: str,
     assert says in run.stderr
     assert "no trial has succeeded" in run.stderr
     assert run.stderr.splitlines()[-1] == "next: shoestring show train 1"
-    again = call("resume", "--json")  # its budget is used up
+    again = call("resume", "--json")  # the budget is used up
     assert again.exit_code == 1
     assert "no trial has succeeded" in json.loads(again.stdout)["error"]
     trials = read("export", "train")["trials"]
@@ -287,11 +287,11 @@ def test_failing_programs_are_failed_trials_with_a_reason(here: Path, code: str,
     assert all(trial["cost"] > 0 for trial in trials)
 
 
-def test_one_failure_is_said_once_and_the_study_goes_on(here: Path) -> None:
+def test_the_first_failure_is_reported_once_and_the_study_continues(here: Path) -> None:
     run = begin(here, code=BOWL + "\nimport os\nif os.environ['SHOESTRING_TRIAL'] in '12': 1 / 0", trials=5)
     assert run.exit_code == 0, run.output
     assert run.stderr.count("failed") == 1
-    assert "look: shoestring show train 1" in run.stderr
+    assert "details: shoestring show train 1" in run.stderr
     assert read("show", "train")["states"] == {"done": 3, "failed": 2}
     shown = call("show", "train", "2")
     assert "ZeroDivisionError" in shown.stdout

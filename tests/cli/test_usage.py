@@ -1,4 +1,4 @@
-"""A command line that is wrong: exit code 2, said to people on standard error and, with --json, to programs as well."""
+"""A wrong command line: exit code 2, a message on standard error and, with --json, a JSON document."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_it_is_one_document(here: Path, line: str) -> None:
+def test_with_json_the_error_is_one_document(here: Path, line: str) -> None:
     run = call(*line.split())
     assert run.exit_code == 2, run.output
     document = json.loads(run.stdout)
@@ -55,28 +55,28 @@ def test_without_json_there_is_nothing_on_standard_output(here: Path, line: str)
     assert "Error: " in run.stderr
 
 
-def test_the_programs_own_json_is_not_ours(here: Path) -> None:
+def test_json_after_the_dashes_belongs_to_the_program(here: Path) -> None:
     run = call("run", *SPACE, *QUICK, "--budget", "2", "--", *script(here), "{x}", "{y}", "--json")
     assert run.exit_code == 0, run.output
     assert run.stdout.startswith("study train")
 
 
-def test_passwords_are_hidden_there_too(here: Path) -> None:
+def test_passwords_are_hidden_in_these_errors_too(here: Path) -> None:
     run = call("ls", "postgresql://me:s3cret@host/db", "--json")
     assert run.exit_code == 2
     assert "s3cret" not in run.output
     assert "me:***@host" in json.loads(run.stdout)["error"]
 
 
-def test_a_package_that_is_missing_is_said_as_json(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packages, "installed", lambda module: False)
-    monkeypatch.setattr(demo, "installed", lambda module: False)
+def test_a_missing_package_is_reported_as_json(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "is_installed", lambda module: False)
+    monkeypatch.setattr(demo, "is_installed", lambda module: False)
     run = call("demo", "--json")
     assert run.exit_code == 1
     assert "pip install" in json.loads(run.stdout)["next"]
 
 
-def test_what_was_looked_for_and_found_is_an_answer_with_exit_code_1(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_check_that_finds_damage_prints_it_and_exits_with_1(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(here, trials=2)
     assert read("db", "check")["ok"]
     monkeypatch.setattr("shoestring.storage.sql.SQLStudies.check", lambda self: ["broken"])

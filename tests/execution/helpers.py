@@ -1,4 +1,4 @@
-"""Waiting for something to be so, and asking whether a process is there."""
+"""Helpers: wait for a condition, look whether a process runs, start a script."""
 
 import os
 import subprocess
@@ -15,15 +15,15 @@ RUNG = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
 
 
 def until(condition, seconds=60.0):
-    """As soon as it holds; a failure if it never does."""
+    """Wait until a condition holds; fail if it never does."""
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, "it never came to pass"
+        assert time.monotonic() < deadline, "the condition never held"
         time.sleep(0.02)
 
 
 def alive(pid):
-    """Whether a process runs; one that has ended and was not yet buried does not."""
+    """Whether a process runs. One that has exited and whose exit status was not collected yet does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -32,7 +32,7 @@ def alive(pid):
 
 @contextmanager
 def script(text, folder, *arguments):
-    """A Python program in a file of its own, started and not waited for; it does not outlive the block."""
+    """Start a Python program from a file. It is killed at the end of the block."""
     path = folder / "script.py"
     path.write_text(text)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(st.__file__).parent.parent), str(ROOT)])}
@@ -51,7 +51,7 @@ def states(history):
 
 
 class Late:
-    """Suggests trial 3 only when so many others have left a file in a folder and have come back."""
+    """Suggests trial 3 only when so many others have left a file in a folder, and their results have arrived."""
 
     def __init__(self, folder, others=3):
         self.folder, self.others = folder, others
@@ -64,7 +64,7 @@ class Late:
 
 
 def good_then_bad(folder, error=ZeroDivisionError):
-    """An objective whose trial 0 is done, and all others then raise; for ``Late``."""
+    """An objective whose trial 0 ends first, and whose other trials then raise; for ``Late``."""
 
     def objective(config, trial):
         if trial.number != 0:

@@ -1,16 +1,18 @@
-"""Anything shaped like an executor of concurrent.futures."""
+"""The user's own executor: anything with the interface of ``concurrent.futures.Executor``."""
 
 import os
+import pickle
 import signal
 import threading
 import time
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from multiprocessing import get_context
 
 import pytest
 
 import shoestring as st
-from shoestring.execution.task import Task, live, perform, reply_of
+from shoestring.budget import Allowance
+from shoestring.execution.futures import Task, live_trial, run_task
 from tests.execution.helpers import RUNG, SPACE, Late, alive, good_then_bad, states
 
 
@@ -36,7 +38,7 @@ def test_a_pool_of_processes_evaluates_lambdas(pool):
         assert trial.value == (trial.config["x"] - 0.25) ** 2
 
 
-def test_failures_reports_and_what_is_left_of_the_budget_travel(pool, tmp_path):
+def test_failures_reports_and_what_is_left_of_the_budget_are_sent(pool, tmp_path):
     def objective(config, trial):
         trial.report(0.9, epochs=1, cost=1.0)
         (trial.checkpoint_dir / "file").touch()
@@ -61,9 +63,9 @@ def test_with_a_timeout_each_trial_has_a_process_of_its_own_and_the_pool_stays_w
             os.kill(os.getpid(), signal.SIGKILL)
         return config["x"]
 
-    history = study(0.1, 0.2, 0.3).minimize(objective, 3, executor=pool, timeout=2).history
+    history = study(0.1, 0.2, 0.3).minimize(objective, 3, executor=pool, timeout=1).history
     assert states(history) == ["failed", "failed", "done"]
-    assert history[0].error == "timed out after 2 s"
+    assert history[0].error == "timed out after 1 s"
     assert history[0].censored
     assert history[1].error == "the worker was killed by signal 9 (out of memory?)"
 
@@ -130,8 +132,8 @@ def test_a_pool_of_threads_shares_memory():
             study().minimize(lambda config: 1 / 0, 3, executor=executor, raise_errors=True)
 
 
-class Odd:
-    """An executor of the least shape, whose every submission fails in its own way."""
+class Failing:
+    """An executor with the smallest interface; each submission fails with the same error."""
 
     _max_workers = 1
 
@@ -146,7 +148,7 @@ class Odd:
 
 
 def test_an_executor_that_only_fails_is_given_up():
-    executor, found = Odd(OSError("the network is gone")), study()
+    executor, found = Failing(OSError("the network is gone")), study()
     with pytest.raises(st.ExecutionError, match="3 times in a row; trial 2: the network is gone"):
         found.minimize(lambda config: 0.5, 9, executor=executor)
     assert states(found.history) == ["failed", "failed", "abandoned"]
@@ -154,20 +156,14 @@ def test_an_executor_that_only_fails_is_given_up():
 
 
 def test_what_the_executor_cancels_is_asked_again():
-    from concurrent.futures import CancelledError
-
     found = study()
     with pytest.raises(st.ExecutionError, match="cancelled"):
-        found.minimize(lambda config: 0.5, 9, executor=Odd(CancelledError()))
+        found.minimize(lambda config: 0.5, 9, executor=Failing(CancelledError()))
     assert states(found.history) == ["abandoned"]
 
 
 def test_a_task_that_is_no_longer_wanted_ends_its_process(tmp_path):
-    import pickle
-
     import cloudpickle
-
-    from shoestring.budget import Allowance
 
     def objective(config):
         (tmp_path / str(os.getpid())).touch()
@@ -176,19 +172,17 @@ def test_a_task_that_is_no_longer_wanted_ends_its_process(tmp_path):
     task = Task(cloudpickle.dumps(objective), st.Trial(0, {"x": 0.5}), SPACE, Allowance(), isolate=True)
     replies = []
     thread = threading.Thread(
-        target=lambda: replies.append(perform(pickle.dumps(task), "token", wanted=lambda: not list(tmp_path.iterdir())))
+        target=lambda: replies.append(run_task(pickle.dumps(task), "token", wanted=lambda: not list(tmp_path.iterdir())))
     )
     thread.start()
     thread.join(60)
-    assert reply_of(replies[0]) == ("lost", "cancelled")
+    assert pickle.loads(replies[0]) == ("worker_lost", "cancelled")
     assert not alive(int(next(tmp_path.iterdir()).name))
 
 
 def test_what_is_left_of_the_budget_is_known_beforehand():
-    from shoestring.budget import Allowance
-
     def seen(allowance):
-        return live(Task(b"", st.Trial(0, {"x": 0.5}), SPACE, allowance))
+        return live_trial(Task(b"", st.Trial(0, {"x": 0.5}), SPACE, allowance))
 
     assert not seen(Allowance()).should_stop()
     assert not seen(Allowance(cost=100.0, seconds=100.0)).should_stop()

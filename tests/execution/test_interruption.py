@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and kill -9 of the coordinator: out at once, no worker left, every trial accounted for."""
+"""Ctrl-C, SIGTERM and kill -9 of the coordinator: the run ends at once, no worker stays, and no trial is lost."""
 
 import json
 import os
@@ -108,15 +108,18 @@ def test_with_one_worker_sigterm_is_an_interruption_too(tmp_path):
 
 
 def test_results_that_have_arrived_are_kept_when_the_optimizer_is_interrupted():
+    evaluated = []
+
     class Impatient:
         def suggest(self, context):
             if context.number == 3:
-                time.sleep(1.0)  # by now the others are done
+                until(lambda: len(evaluated) == 3)
+                time.sleep(0.2)  # the threads put their results into the queue
                 raise KeyboardInterrupt
             return st.Random().suggest(context)
 
     study = st.Study(SPACE, Impatient())
-    result = study.minimize(lambda config: config["x"], 10, workers=4, threads=True)
+    result = study.minimize(lambda config: evaluated.append(True) or config["x"], 10, workers=4, threads=True)
     assert result.stop.reason == "interrupted"
     assert states(study.history) == ["done"] * 3
 
@@ -137,6 +140,19 @@ def test_signals_are_interruptions_inside_and_what_they_were_outside():
         assert {number: signal.getsignal(number) for number in before} == before
 
 
+def test_a_terminal_that_closes_counts_as_sigterm_where_that_is_wanted():
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with pytest.raises(Terminated), interruptible(hangup=True):
+            raised_by(signal.SIGHUP)
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as under nohup
+        with interruptible(hangup=True):
+            raised_by(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_a_handler_of_the_user_is_left_alone():
     seen = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: seen.append(number))
@@ -148,7 +164,7 @@ def test_a_handler_of_the_user_is_left_alone():
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_signal_waits_for_what_must_be_whole():
+def test_a_signal_is_deferred_until_a_shielded_step_is_complete():
     done = []
 
     def whole(forget):
@@ -162,7 +178,7 @@ def test_a_signal_waits_for_what_must_be_whole():
     assert done == [True, True]
 
 
-def test_elsewhere_than_in_the_main_thread_nothing_is_touched():
+def test_in_other_threads_than_the_main_one_handlers_stay_as_they_are():
     found = []
 
     def there():

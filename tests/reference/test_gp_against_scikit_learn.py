@@ -3,8 +3,7 @@ import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, Matern
 
-from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.marginal_likelihood import TAU2, MarginalLikelihood
+from shoestring.surrogate.marginal_likelihood import TAU2, Layout, MarginalLikelihood
 from shoestring.surrogate.posterior import Posterior
 
 SETTINGS = [(seed, profile) for seed in range(4) for profile in ("matern52", "se")]
@@ -41,7 +40,7 @@ def test_joint_covariances(seed, profile):
 
 
 @pytest.mark.parametrize(("seed", "profile"), SETTINGS)
-def test_the_evidence(seed, profile):
+def test_the_likelihood(seed, profile):
     Z, y, layout, theta, ours, theirs = problem(seed, profile)
     value, _ = MarginalLikelihood(Z, y, layout, profile)(theta)
     prior = layout.log_prior(theta)[0] - ours.mean**2 / (2 * TAU2)
@@ -49,7 +48,7 @@ def test_the_evidence(seed, profile):
 
 
 @pytest.mark.parametrize(("seed", "profile"), SETTINGS)
-def test_the_gradient_of_the_evidence(seed, profile):
+def test_the_gradient_of_the_likelihood(seed, profile):
     """By length scale and variance, the mean held where it is best."""
     Z, y, layout, theta, _, theirs = problem(seed, profile)
     _, slope = MarginalLikelihood(Z, y, layout, profile)(theta)

@@ -43,7 +43,7 @@ def test_surfaces_against_draws_of_the_posterior(acquisition):
     belief, encoding, _ = belief_of(told_study(plane(), bowl, 6))
     X = encoding.features(np.random.default_rng(1).random((8, 2)))
     samples = belief.objective.sample(X, 200_000, np.random.default_rng(2))
-    value, _ = acquisition.on(belief, np.random.default_rng(0))(X, False)
+    value, _ = acquisition.surface(belief, np.random.default_rng(0))(X, False)
     if isinstance(acquisition, st.EI | st.LogEI):
         found, gains = np.exp(value), np.maximum(belief.incumbent - samples, 0)
     elif isinstance(acquisition, st.PI):

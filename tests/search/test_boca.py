@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.search.boca import FACTOR, Options, confidence
+from shoestring.search.boca import FACTOR_KEY, FidelityCandidates, confidence
 from shoestring.surrogate.belief import fit_cost
 from tests.problems import belief_of, mixed_space, mixed_value
 from tests.search.boca_problem import SMALL, learning, price, told
@@ -24,7 +24,7 @@ def mixed_learning(config):
 
 def own(history):
     """The trials that the model has chosen."""
-    return [trial for trial in history if FACTOR in trial.suggestion.get("model", {})]
+    return [trial for trial in history if FACTOR_KEY in trial.suggestion.get("model", {})]
 
 
 def ask_often(study):
@@ -35,7 +35,7 @@ def ask_often(study):
 def test_neither_always_cheapest_nor_always_at_the_target_and_the_bias_does_not_mislead():
     cheapest = min((learning({"x": x, "y": 0.2, "epochs": 1}).value, x) for x in np.linspace(0, 1, 1001))[1]
     best = min(learning({"x": x, "y": 0.2, "epochs": 27}).value for x in np.linspace(0, 1, 1001))
-    assert learning({"x": cheapest, "y": 0.2, "epochs": 27}).value > best + 0.1  # who believes one epoch is misled
+    assert learning({"x": cheapest, "y": 0.2, "epochs": 27}).value > best + 0.1  # the lowest point of one epoch is misleading
     for seed in range(3):
         result = st.minimize(learning, SMALL, 40, method=st.BOCA(), seed=seed, stop=None)
         epochs = [trial.config["epochs"] for trial in own(result.history)]
@@ -105,7 +105,7 @@ def test_an_interruption_changes_nothing():
     kept = [trial for trial in study.history if trial.state != "abandoned"]
     assert len(study.history) == 23
     assert [(trial.config, trial.suggestion) for trial in kept] == [(trial.config, trial.suggestion) for trial in whole]
-    assert len({trial.suggestion["model"][FACTOR] for trial in own(whole)}) > 1
+    assert len({trial.suggestion["model"][FACTOR_KEY] for trial in own(whole)}) > 1
 
 
 def test_maximizing_is_minimizing_upside_down():
@@ -117,7 +117,7 @@ def test_maximizing_is_minimizing_upside_down():
     assert configs(down) == configs(up)
 
 
-def test_open_trials_are_taken_into_account():
+def test_running_trials_are_taken_into_account():
     study, _ = told(12)
     single, _ = told(12)
     batch, alone = study.ask_many(5), [single.ask() for _ in range(5)]
@@ -127,7 +127,7 @@ def test_open_trials_are_taken_into_account():
     assert apart.min() > 1e-3
 
 
-def test_where_low_fidelities_fail_a_success_there_is_dear():
+def test_where_low_fidelities_fail_a_success_there_is_expensive():
     def fails(config):
         return st.Outcome(float("nan") if config["epochs"] < 6 else learning(config).value, cost=price(config))
 
@@ -137,11 +137,11 @@ def test_where_low_fidelities_fail_a_success_there_is_dear():
     assert states[-12:].count("failed") <= 1
     belief, encoding, seen = belief_of(study)
     belief = dataclasses.replace(belief, cost=fit_cost(seen, encoding, st.KnownCost(price)))
-    options = Options.at(SMALL.at_target(np.full((1, 3), 0.5))[0], belief, np.random.default_rng(0))
-    chance = belief.feasibility.log_probability(encoding.features(options.U))
+    candidates = FidelityCandidates.at(SMALL.at_target(np.full((1, 3), 0.5))[0], belief, np.random.default_rng(0))
+    chance = belief.feasibility.log_probability(encoding.features(candidates.U))
     assert chance[0] < chance[-1] - 1
-    expected = options.log_cost - chance
-    np.testing.assert_allclose(options.log_share, expected - expected[-1])
+    expected = candidates.log_cost - chance
+    np.testing.assert_allclose(candidates.log_share, expected - expected[-1])
 
 
 def test_a_budget_in_cost_is_kept_and_its_rest_buys_the_best_fidelity_that_it_can():
@@ -159,18 +159,18 @@ def test_a_budget_in_cost_is_kept_and_its_rest_buys_the_best_fidelity_that_it_ca
             assert price(trial.config) <= left * (1 + 1e-9) < more * (1 + 1e-6)
 
 
-def test_where_the_configuration_is_too_dear_at_any_fidelity_another_one_is_found():
-    def dear(config):  # the good side costs more at one epoch than the other at all of them
+def test_where_the_config_is_too_expensive_at_any_fidelity_another_one_is_found():
+    def expensive(config):  # the good side costs more at one epoch than the other at all of them
         return config["epochs"] * (1000.0 if config["x"] < 0.5 else 1.0)
 
-    study = st.Study(SMALL, st.BOCA(), budget=st.Budget(cost=30_000.0), cost_model=st.KnownCost(dear), initial=4, stop=None)
+    study = st.Study(SMALL, st.BOCA(), budget=st.Budget(cost=30_000.0), cost_model=st.KnownCost(expensive), initial=4, stop=None)
     for u in SMALL.snap(np.random.default_rng(0).random((12, 3))):
         config = SMALL.decode(u)
         study.add(config, learning(config).value, cost=2499.0)
     belief, encoding, _ = belief_of(study)
     trial = study.ask()
     assert trial.config["x"] >= 0.5
-    assert dear(trial.config) <= 12  # which is left: not enough for the target
+    assert expensive(trial.config) <= 12  # which is left: not enough for the target
     assert "of what fits into the budget" in trial.suggestion["why"]
     U = np.vstack([SMALL.encode(trial.config), np.random.default_rng(0).uniform([0.5, 0, 0], 1, (2000, 3))])
     mean, variance = belief.objective.mean_and_variance(encoding.features(SMALL.at_target(U)))
@@ -178,7 +178,7 @@ def test_where_the_configuration_is_too_dear_at_any_fidelity_another_one_is_foun
     assert bound[0] <= bound.min() + 0.02
 
 
-def test_what_open_trials_will_cost_is_not_spent_again():
+def test_the_expected_cost_of_running_trials_is_not_spent_again():
     study = st.Study(SMALL, st.BOCA(), budget=st.Budget(cost=400.0), cost_model=st.KnownCost(price), initial=4, stop=None)
     for u in SMALL.snap(np.random.default_rng(0).random((14, 3))):
         config = SMALL.decode(u)
@@ -189,7 +189,6 @@ def test_what_open_trials_will_cost_is_not_spent_again():
     assert 1 < len(asked) < 100
     assert "nearest to the target that fits" in asked[-1].suggestion["why"]
     assert sum(price(trial.config) for trial in asked) <= 50 * (1 + 1e-9)
-
 
 
 def test_a_finite_space_is_searched_without_repeats_until_all_is_known_at_the_target():

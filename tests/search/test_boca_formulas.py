@@ -9,7 +9,17 @@ import shoestring as st
 from shoestring.acquisition.optimize.candidates import is_visited
 from shoestring.data.dataset import to_dataset
 from shoestring.data.trial import State
-from shoestring.search.boca import ENOUGH, FACTOR, HIGHEST, LOWEST, WINDOW, Options, confidence, fidelities_at, next_factor
+from shoestring.search.boca import (
+    FACTOR_KEY,
+    FACTOR_WINDOW_TRIALS,
+    MAX_FACTOR,
+    MIN_FACTOR,
+    MIN_TRIALS_TO_ADJUST,
+    FidelityCandidates,
+    confidence,
+    fidelities_at,
+    next_factor,
+)
 from shoestring.space.encoding import Encoding
 from tests.problems import belief_of
 from tests.search.boca_problem import SMALL, learning, price, told
@@ -60,13 +70,13 @@ def test_the_fidelity_is_that_of_plain_loops_over_all_of_them(kernel):
         study, belief = told(count, model=st.GP(kernel=kernel))
         hand = ByHand(belief, kernel)
         assert confidence(belief, 30) == pytest.approx(hand.beta(30))
-        tried = to_dataset(study.log).visited
+        visited = to_dataset(study.log).visited
         for u in SMALL.snap(SMALL.at_target(np.random.default_rng(1).random((8, 3)))):
             config = SMALL.decode(u)
-            options = Options.at(u, belief, np.random.default_rng(0))
+            candidates = FidelityCandidates.at(u, belief, np.random.default_rng(0))
             for factor in (0.1, 1.0, 5.0, 20.0):
-                row, why = options.choose(hand.beta(30), factor, is_visited(options.U, tried), math.inf)
-                chosen = SMALL.decode(options.U[row])
+                row, why = candidates.choose(hand.beta(30), factor, is_visited(candidates.U, visited), math.inf)
+                chosen = SMALL.decode(candidates.U[row])
                 assert chosen == config | {"epochs": hand.epochs(config["x"], config["y"], 30, factor)}
                 assert ("the cheapest fidelity that still informs" in why) == (chosen["epochs"] < 27)
                 found.add(chosen["epochs"])
@@ -90,7 +100,7 @@ def test_a_suggestion_is_the_lowest_bound_at_the_target_and_then_the_fidelity():
         assert trial.suggestion["by"] == "BOCA"
         assert f"under a model of {count} trials; epochs = {trial.config['epochs']}: " in trial.suggestion["why"]
         assert trial.suggestion["cost"] == pytest.approx(price(trial.config))
-        assert trial.suggestion["model"][FACTOR] == 1.0
+        assert trial.suggestion["model"][FACTOR_KEY] == 1.0
 
 
 def test_lengths_of_choices_count_once_and_constants_not_at_all():
@@ -105,66 +115,66 @@ def test_lengths_of_choices_count_once_and_constants_not_at_all():
     assert confidence(belief, 7) == pytest.approx(0.5 * 3 * math.log(2 * (c + x + two) * 7 + 1))
 
 
-def test_with_several_sets_of_hyperparameters_correlations_and_variances_are_averaged():
+def test_with_several_hyperparameter_samples_correlations_and_variances_are_averaged():
     _, belief = told(15, model=st.GP(inference="mcmc", sets=3))
     u = SMALL.at_target(np.array([[0.4, 0.6, 0.5]]))[0]
-    options = Options.at(u, belief, np.random.default_rng(0))
+    candidates = FidelityCandidates.at(u, belief, np.random.default_rng(0))
     moments, phis, variances, diameters = [], [], [], []
     for each in belief.hyperparameter_samples:
         lengths, variance = np.exp(each.fit.theta[:3]), math.exp(each.fit.theta[3])
         variances.append(variance)
         diameters.append((1 / lengths[:2]).sum())
         phis.append([PROFILES["matern52"](((27 - z) / 26 / lengths[2]) ** 2) for z in (1, 9, 20)])
-        moments.append(each.objective.mean_and_variance(Encoding(SMALL).features(options.U[[0, 8, 19]])))
+        moments.append(each.objective.mean_and_variance(Encoding(SMALL).features(candidates.U[[0, 8, 19]])))
     means, spreads = np.array(moments)[:, 0], np.array(moments)[:, 1]
     gap = np.sqrt(1 - np.mean(phis, axis=0) ** 2)
-    np.testing.assert_allclose(options.gap[[0, 8, 19]], gap)
-    np.testing.assert_allclose(options.deviation[[0, 8, 19]], np.sqrt(spreads.mean(axis=0) + means.var(axis=0)))
+    np.testing.assert_allclose(candidates.gap[[0, 8, 19]], gap)
+    np.testing.assert_allclose(candidates.deviation[[0, 8, 19]], np.sqrt(spreads.mean(axis=0) + means.var(axis=0)))
     share = np.array([price({"x": 0.4, "epochs": z}) for z in (1, 9, 20)]) / price({"x": 0.4, "epochs": 27})
-    np.testing.assert_allclose(options.threshold[[0, 8, 19]], math.sqrt(np.mean(variances)) * gap * share ** (1 / 5))
+    np.testing.assert_allclose(candidates.threshold[[0, 8, 19]], math.sqrt(np.mean(variances)) * gap * share ** (1 / 5))
     assert confidence(belief, 20) == pytest.approx(math.log(2 * np.mean(diameters) * 20 + 1))
 
 
-def options_of(deviation, gap, threshold, cost):
-    """Hand-made options; the last is the target."""
+def candidates_of(deviation, gap, threshold, cost):
+    """Candidates made by hand; the last is the target."""
     log_cost = np.log(np.array(cost, dtype=float))
     U = np.arange(len(cost), dtype=float)[:, None]
-    return Options(U, np.array(deviation), np.array(gap), np.array(threshold), log_cost, log_cost - log_cost[-1])
+    return FidelityCandidates(U, np.array(deviation), np.array(gap), np.array(threshold), log_cost, log_cost - log_cost[-1])
 
 
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
         ({}, 0),
-        ({"threshold": [0.6, 0.1, 0.1, 0.0]}, 1),  # the cheapest says nothing new
+        ({"threshold": [0.6, 0.1, 0.1, 0.0]}, 1),  # the cheapest does not inform
         ({"factor": 20.0}, 3),
         ({"gap": [0.2, 0.9, 0.1, 0.0]}, 1),  # 0.2 < 0.9 / 2
-        ({"beta": 0.5, "gap": [0.8, 0.9, 0.1, 0.0]}, 1),  # no room left, except for the highest
-        ({"tried": [True, False, False, False]}, 1),
-        ({"tried": [True, True, True, False]}, 3),
+        ({"beta": 0.5, "gap": [0.8, 0.9, 0.1, 0.0]}, 1),  # sqrt(beta) < 1: only the highest gap is left
+        ({"visited": [True, False, False, False]}, 1),
+        ({"visited": [True, True, True, False]}, 3),
         ({"cost": [9.1, 9.5, 9.9, 10.0]}, 3),  # saves less than a tenth
         ({"cost": [9.0, 9.5, 9.9, 10.0]}, 0),
-        ({"cost": [1.0, 1.0, 2.0, 10.0]}, 1),  # equal costs: the one that says more of the target
+        ({"cost": [1.0, 1.0, 2.0, 10.0]}, 1),  # equal costs: the smaller gap
         ({"cost": [11.0, 12.0, 13.0, 10.0]}, 3),
         ({"limit": 6.0, "factor": 20.0}, 2),  # the target does not fit
         ({"limit": 1.5, "factor": 20.0}, 0),
-        ({"limit": 0.5}, 0),  # nothing fits: that is for the budget to say
+        ({"limit": 0.5}, 0),  # nothing fits: the budget filter reports it
     ],
     ids=str,
 )
-def test_which_fidelities_are_open(changed, expected):
+def test_which_fidelities_are_candidates(changed, expected):
     given = {"deviation": [0.5] * 4, "gap": [0.9, 0.8, 0.7, 0.0], "threshold": [0.1, 0.1, 0.1, 0.0], "cost": [1, 2, 5, 10]}
-    rest = {"beta": 4.0, "factor": 1.0, "tried": [False] * 4, "limit": math.inf} | changed
-    options = options_of(**{name: rest.pop(name, value) for name, value in given.items()})
+    rest = {"beta": 4.0, "factor": 1.0, "visited": [False] * 4, "limit": math.inf} | changed
+    candidates = candidates_of(**{name: rest.pop(name, value) for name, value in given.items()})
     limit = math.log(rest["limit"])
-    row, why = options.choose(rest["beta"], rest["factor"], np.array(rest["tried"]), limit)
+    row, why = candidates.choose(rest["beta"], rest["factor"], np.array(rest["visited"]), limit)
     assert row == expected
-    assert ("fits" in why) == (limit < math.inf and options.log_cost[row] <= limit)
+    assert ("fits" in why) == (limit < math.inf and candidates.log_cost[row] <= limit)
 
 
 def history_of(*at_target, factor=1.0, state=State.DONE):
     """Trials of BOCA, at the target or not, each with the factor given."""
-    suggestion = {"by": "BOCA", "model": {FACTOR: factor}}
+    suggestion = {"by": "BOCA", "model": {FACTOR_KEY: factor}}
     trials = [
         st.Trial(j, {"x": 0.5, "y": 0.0, "epochs": 27 if high else 3}, state, suggestion=suggestion)
         for j, high in enumerate(at_target)
@@ -176,23 +186,23 @@ def history_of(*at_target, factor=1.0, state=State.DONE):
     ("recent", "factor", "expected"),
     [
         ([], 5.0, 1.0),  # nothing is known
-        ([False] * (ENOUGH - 1), 3.0, 3.0),
-        ([False] * ENOUGH, 3.0, 3.3),
-        ([True] * ENOUGH, 3.3, 3.0),
+        ([False] * (MIN_TRIALS_TO_ADJUST - 1), 3.0, 3.0),
+        ([False] * MIN_TRIALS_TO_ADJUST, 3.0, 3.3),
+        ([True] * MIN_TRIALS_TO_ADJUST, 3.3, 3.0),
         ([True, False] * 10, 3.0, 3.0),
         ([True] * 5 + [False] * 15, 3.0, 3.0),
         ([True] * 4 + [False] * 16, 3.0, 3.3),
         ([True] * 16 + [False] * 4, 3.3, 3.0),
-        ([False] * 30 + [True] * 16 + [False] * 4, 3.3, 3.0),  # only the last WINDOW count
-        ([False] * WINDOW, HIGHEST, HIGHEST),
-        ([True] * WINDOW, LOWEST, LOWEST),
+        ([False] * 30 + [True] * 16 + [False] * 4, 3.3, 3.0),  # only the last ones count
+        ([False] * FACTOR_WINDOW_TRIALS, MAX_FACTOR, MAX_FACTOR),
+        ([True] * FACTOR_WINDOW_TRIALS, MIN_FACTOR, MIN_FACTOR),
     ],
 )
 def test_the_factor_follows_where_recent_choices_were_made(recent, factor, expected):
     assert next_factor(history_of(*recent, factor=factor)) == pytest.approx(expected)
 
 
-def test_the_factor_minds_neither_other_methods_nor_abandoned_trials():
+def test_the_factor_ignores_other_methods_and_abandoned_trials():
     mine = history_of(*[False] * 9, factor=2.0).trials
     others = tuple(
         st.Trial(9 + j, {"x": 0.1, "y": 0.0, "epochs": 27}, State.DONE, suggestion={"by": "EI", "model": {"theta": []}})
@@ -229,9 +239,9 @@ def test_while_no_costs_are_known_they_are_shares_of_the_target():
         study.add(config, learning(config).value)
     belief, _, _ = belief_of(study)
     assert belief.cost is None
-    options = Options.at(study.space.at_target(np.full((1, 4), 0.5))[0], belief, np.random.default_rng(0))
-    shares = [(0.01 + c["epochs"] / 27) * (0.01 + c["rows"] / 0.5) / 1.01**2 for c in map(study.space.decode, options.U)]
-    np.testing.assert_allclose(np.exp(options.log_share), shares)
+    candidates = FidelityCandidates.at(study.space.at_target(np.full((1, 4), 0.5))[0], belief, np.random.default_rng(0))
+    shares = [(0.01 + c["epochs"] / 27) * (0.01 + c["rows"] / 0.5) / 1.01**2 for c in map(study.space.decode, candidates.U)]
+    np.testing.assert_allclose(np.exp(candidates.log_share), shares)
     trial = study.ask()
-    assert FACTOR in trial.suggestion["model"]
+    assert FACTOR_KEY in trial.suggestion["model"]
     assert "cost" not in trial.suggestion

@@ -18,7 +18,14 @@ from sklearn.svm import SVC, LinearSVC
 import shoestring as st
 from shoestring.acquisition.optimize.optimizer import random_argmax
 from shoestring.data.dataset import to_dataset
-from shoestring.search.bore import chances, fitted, labels, log_chances, odds_with_gradient, training_set
+from shoestring.search.bore import (
+    fit_classifier,
+    labels,
+    log_odds_and_gradient,
+    log_probability_surface,
+    probability_surface,
+    training_set,
+)
 from shoestring.space.encoding import Encoding
 from tests.differences import gradients_of
 from tests.problems import bowl, hartmann3, mixed_space, mixed_value, plane, told_study
@@ -57,7 +64,7 @@ def test_however_small_the_share_one_is_good():
     assert labels(np.array([3.0, 1.0, 2.0]), 1e-12).tolist() == [False, True, False]
 
 
-def test_failed_and_open_trials_are_not_good():
+def test_failed_and_running_trials_are_not_good():
     study = told_study(plane(), bowl, 12, error_where=lambda config: config["x0"] > 0.8)
     study.ask()
     seen = to_dataset(study.log)
@@ -68,7 +75,7 @@ def test_failed_and_open_trials_are_not_good():
     assert not good[n:].any()
 
 
-def test_other_fidelities_are_left_out():
+def test_other_fidelities_are_not_used():
     space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 10))
     study = st.Study(space)
     for x in np.linspace(0, 1, 8):
@@ -88,29 +95,29 @@ def test_other_fidelities_are_left_out():
 def test_the_gradient_of_a_perceptron(activation, layers):
     rng = np.random.default_rng(0)
     Z = rng.random((40, 4))
-    machine = fitted(MLPClassifier(layers, activation=activation, max_iter=20), Z, Z[:, 0] + Z[:, 1] ** 2 < 0.6, 1)
-    odds, slope = odds_with_gradient(machine, Z)
-    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), machine.predict_proba(Z)[:, 1], rtol=1e-9)
-    np.testing.assert_allclose(slope, gradients_of(lambda X: odds_with_gradient(machine, X)[0], Z, 1e-7), atol=1e-6)
+    classifier = fit_classifier(MLPClassifier(layers, activation=activation, max_iter=20), Z, Z[:, 0] + Z[:, 1] ** 2 < 0.6, 1)
+    odds, slope = log_odds_and_gradient(classifier, Z)
+    np.testing.assert_allclose(1 / (1 + np.exp(-odds)), classifier.predict_proba(Z)[:, 1], rtol=1e-9)
+    np.testing.assert_allclose(slope, gradients_of(lambda X: log_odds_and_gradient(classifier, X)[0], Z, 1e-7), atol=1e-6)
 
 
 def test_the_gradient_on_a_mixed_space():
     space = mixed_space()
     encoding = Encoding(space)
     U = space.snap(np.random.default_rng(1).random((30, len(space))))
-    machine = fitted("mlp", encoding.features(U), U[:, 0] < 0.4, 0)
-    surface = log_chances(machine, encoding)
-    np.testing.assert_allclose(np.exp(surface(U, False)[0]), chances(machine, encoding)(U, False)[0], rtol=1e-9)
+    classifier = fit_classifier("mlp", encoding.features(U), U[:, 0] < 0.4, 0)
+    surface = log_probability_surface(classifier, encoding)
+    np.testing.assert_allclose(np.exp(surface(U, False)[0]), probability_surface(classifier, encoding)(U, False)[0], rtol=1e-9)
     continuous = [0, 3, 5]
     active = space.active(U)[:, continuous]
     slopes = gradients_of(lambda X: surface(X, False)[0], U, 1e-6)[:, continuous]
     np.testing.assert_allclose(surface(U, True)[1][:, continuous][active], slopes[active], atol=1e-5)
 
 
-def test_the_chance_is_that_of_the_good():
+def test_the_probability_is_that_of_good_ones():
     encoding = Encoding(plane(1))
     U = np.linspace(0, 1, 40)[:, None]
-    surface = chances(fitted("forest", encoding.features(U), U[:, 0] < 0.3, 0), encoding)
+    surface = probability_surface(fit_classifier("forest", encoding.features(U), U[:, 0] < 0.3, 0), encoding)
     assert surface(np.array([[0.1]]), False)[0][0] > 0.9
     assert surface(np.array([[0.9]]), False)[0][0] < 0.1
 
@@ -126,7 +133,7 @@ def test_among_equal_values_every_one_may_be_drawn():
     [GradientBoostingClassifier(n_estimators=5), GaussianNB(), make_pipeline(StandardScaler(), MLPClassifier((4,), max_iter=5))],
     ids=["boosting", "bayes", "pipeline"],
 )
-def test_any_classifier_with_chances_will_do_and_stays_as_it_is(classifier):
+def test_any_classifier_with_predict_proba_can_be_used_and_is_not_changed(classifier):
     method = st.BORE(classifier)
     first, again = (told_study(plane(), bowl, 10, method=method).ask().config for _ in range(2))
     assert first == again
@@ -169,7 +176,7 @@ def test_it_says_what_it_expects():
 
 
 @each
-def test_open_trials_send_the_next_one_elsewhere(method):
+def test_running_trials_send_the_next_one_elsewhere(method):
     study = told_study(mixed_space(), mixed_value, 12, method=method)
     asked = [study.ask().config for _ in range(5)]
     assert len({study.space.key(config) for config in asked}) == 5
@@ -212,7 +219,7 @@ def test_maximizing_is_minimizing_upside_down(method):
 
 
 @pytest.mark.parametrize("gamma", [0, 1, -0.1, 1.5, math.nan, True, "0.25", None], ids=repr)
-def test_a_share_that_is_none_is_refused(gamma):
+def test_a_gamma_that_is_not_a_share_is_refused(gamma):
     with pytest.raises(st.MethodError, match=r"gamma must lie between 0 and 1.*0\.25"):
         st.BORE(gamma=gamma)
 
@@ -228,7 +235,7 @@ def test_a_share_that_is_none_is_refused(gamma):
     ],
     ids=repr,
 )
-def test_what_is_no_classifier_is_refused_with_what_would_be_right(classifier, said):
+def test_what_is_not_a_classifier_is_refused_with_what_to_write(classifier, said):
     with pytest.raises(st.MethodError, match=said):
         st.BORE(classifier)
 

@@ -1,7 +1,7 @@
 import pytest
 
 import shoestring as st
-from shoestring.search.auto import choose_method
+from shoestring.search.auto import read_search_method
 from shoestring.search.bayes import Bayes
 
 METHODS = [
@@ -16,11 +16,11 @@ def test_everything_that_is_a_method_can_be_asked(method):
 
 
 def test_an_acquisition_becomes_a_search():
-    assert choose_method(st.PI(0.1)) == Bayes(st.PI(0.1))
-    assert choose_method(st.Random()) == st.Random()
+    assert read_search_method(st.PI(0.1)) == Bayes(st.PI(0.1))
+    assert read_search_method(st.Random()) == st.Random()
 
 
 @pytest.mark.parametrize(("method", "said"), [("best", "best"), (st.EI, r"EI\(\)"), (3, "3"), (None, "None")])
 def test_what_is_no_method_is_refused_with_what_would_be_right(method, said):
     with pytest.raises(st.MethodError, match=said):
-        choose_method(method)
+        read_search_method(method)

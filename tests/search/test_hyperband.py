@@ -1,4 +1,4 @@
-"""Hyperband as a search method: who is promoted, with failures, open trials, interruptions, and on every kind of space."""
+"""Hyperband as a search method: promotions, failures, running trials, interruptions, and every kind of space."""
 
 from collections import Counter, defaultdict
 
@@ -15,11 +15,11 @@ SMALL = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
 MIXED = st.Space({**mixed_space(), "epochs": st.Fidelity(1, 9)})
 ONE_PASS = 9 + 3 + 1 + 5 + 1 + 3  # trials of the three brackets from 1 to 9
 BOTH = [st.Hyperband(), st.Hyperband(asynchronous=True)]
-both = pytest.mark.parametrize("method", BOTH, ids=["in turn", "asynchronous"])
+both = pytest.mark.parametrize("method", BOTH, ids=["synchronous", "asynchronous"])
 
 
 def learning(config):
-    """The fewer epochs, the worse and the less is said of the rest."""
+    """The fewer epochs, the worse the value."""
     return st.Outcome(config["x"] + 1 / config["epochs"], cost=float(config["epochs"]))
 
 
@@ -55,7 +55,7 @@ def test_bracket_after_bracket_and_then_again_with_new_configurations():
 
 
 @pytest.mark.parametrize("maximize", [False, True])
-def test_exactly_the_best_go_up(maximize):
+def test_exactly_the_best_are_promoted(maximize):
     study = st.Study(SMALL, st.Hyperband(), direction="maximize" if maximize else "minimize", seed=3)
     noise = np.random.default_rng(0)
     for _ in range(ONE_PASS):
@@ -70,7 +70,7 @@ def test_exactly_the_best_go_up(maximize):
 
 
 @both
-def test_failed_trials_are_never_promoted_but_have_had_their_place(method):
+def test_failed_trials_are_never_promoted_but_fill_a_place(method):
     study = st.Study(SMALL, method)
     for number in range(60):
         trial = study.ask()
@@ -122,7 +122,7 @@ def test_several_at_once_are_those_that_one_by_one_would_be(method):
 
 
 @both
-def test_what_the_user_brings_has_no_place_on_the_rungs(method):
+def test_trials_that_the_user_adds_have_no_place_on_the_rungs(method):
     alone, crowded = (st.Study(SMALL, method, seed=1) for _ in range(2))
     for step in range(30):
         if step % 5 == 0:
@@ -208,7 +208,7 @@ def test_promoted_configs_of_a_conditional_space_are_valid_and_the_same_but_for_
 
 
 def test_what_does_not_fit_into_the_budget_leaves_its_place_to_be_filled():
-    def price(config):  # the upper half of x, which is the better one, is ten times as dear
+    def price(config):  # the upper half of x, which is the better one, costs ten times as much
         return config["epochs"] * (10.0 if config["x"] > 0.5 else 1.0)
 
     result = st.minimize(

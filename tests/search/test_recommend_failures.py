@@ -3,7 +3,6 @@
 import math
 
 import shoestring as st
-from shoestring.search.base import fit_context_belief
 
 SPACE = st.Space(w=st.Float(0, 100), epochs=st.Fidelity(1, 50))
 
@@ -22,7 +21,7 @@ def test_a_config_that_fails_at_the_target_is_not_recommended():
             told = fails_when_large({"w": w, "epochs": epochs})
             study.add({"w": w, "epochs": epochs}, told.value, cost=told.cost)
     assert study.recommend().config["w"] < 45
-    assert (fit_context_belief(study.context, costs=False).evaluated[:, 0] < 0.45).all()
+    assert (study.context.belief(costs=False).evaluated[:, 0] < 0.45).all()
 
 
 def test_reports_reach_the_model_of_a_plain_study():
@@ -35,4 +34,4 @@ def test_reports_reach_the_model_of_a_plain_study():
     study.minimize(trains, 6)
     seen = study.context.data
     assert seen.intermediate > 0
-    assert len(fit_context_belief(study.context, costs=False).fit.posterior) == len(seen.y) > 6
+    assert len(study.context.belief(costs=False).fit.posterior) == len(seen.y) > 6

@@ -6,7 +6,6 @@ from scipy.optimize import minimize
 
 import shoestring as st
 from shoestring.acquisition.knowledge_gradient import minima
-from shoestring.search.base import fit_context_belief, optimizer_for
 from shoestring.search.recommend import lowest_mean, negative_mean
 
 
@@ -37,13 +36,13 @@ def lowest_nearby(belief, u):
 
 
 def test_no_descent_from_the_recommendation_finds_a_lower_mean(context):
-    belief = fit_context_belief(context, costs=False)
-    u = lowest_mean(belief, negative_mean(belief), optimizer_for(context))
+    belief = context.belief(costs=False)
+    u = lowest_mean(belief, negative_mean(belief), context.optimizer())
     assert -float(negative_mean(belief)(u[None, :], False)[0][0]) <= lowest_nearby(belief, u) + 1e-8
 
 
 def test_no_descent_from_the_minima_of_kg_finds_a_lower_mean(context):
-    belief = fit_context_belief(context, costs=False)
-    points = minima(belief, optimizer_for(context))
+    belief = context.belief(costs=False)
+    points = minima(belief, context.optimizer())
     best = points[np.argmin(belief.objective.mean_at(belief.encoding.features(points)))]
     assert float(belief.objective.mean_at(belief.encoding.features(best[None, :]))[0]) <= lowest_nearby(belief, best) + 1e-6

@@ -8,7 +8,6 @@ import pytest
 import shoestring as st
 from shoestring.report.plot import lookahead_data as slices
 from shoestring.report.plot.lookahead_data import look_along
-from shoestring.search.base import fit_context_belief
 from tests.problems import bowl, mixed_space, mixed_value, plane, told_study
 
 LINE = st.Space(x=st.Float(0, 3))
@@ -58,7 +57,7 @@ def test_chances_lie_at_the_minimum_of_a_well_known_function():
 def test_chances_are_those_of_joint_draws():
     study = waves()
     found = slice_of(study, method=st.EI())
-    belief = fit_context_belief(study.context, costs=False)
+    belief = study.context.belief(costs=False)
     Z = belief.encoding.features(study.space["x"].to_unit(found.x)[:, None])
     mean, covariance = belief.objective.mean_at(Z), belief.objective.covariance(Z)
     draws = np.random.default_rng(1).multivariate_normal(mean, covariance, 4_096, method="eigh", check_valid="ignore")
@@ -137,7 +136,7 @@ def test_bands_go_through_the_transform_of_the_values():
 def test_hyperparameters_are_averaged_over():
     study = waves(model=st.GP(output="standard", inference="mcmc", sets=4))
     found = slice_of(study, at={"x": 1.8}, outcome=-2.0, method=st.EI())
-    belief = fit_context_belief(study.context, costs=False)
+    belief = study.context.belief(costs=False)
     assert len(belief.samples) == 4
     U = study.space["x"].to_unit(found.x)[:, None]
     mean, variance = belief.moments(belief.encoding.features(U))

@@ -1,4 +1,4 @@
-"""Optuna's TPE as a search method: reproducible, on every kind of space, with failures and open trials."""
+"""Optuna's TPE as a search method: reproducible, on every kind of space, with failures and running trials."""
 
 import logging
 import sys
@@ -12,13 +12,13 @@ from hypothesis import strategies as draws
 from scipy.stats import mannwhitneyu
 
 import shoestring as st
-from shoestring.search.tpe import distributions, from_unit, to_unit, translated
+from shoestring.search.tpe import distributions, from_unit, optuna_params, to_unit
 from tests.problems import bowl, hartmann3, mixed_space, mixed_value, plane, told_study
 from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
 from tests.spaces import spaces
 
 BOTH = [st.TPE(), st.TPE(multivariate=False)]
-both = pytest.mark.parametrize("method", BOTH, ids=["alone", "together"])
+both = pytest.mark.parametrize("method", BOTH, ids=["multivariate", "univariate"])
 
 
 def paid(config):
@@ -54,7 +54,7 @@ def test_every_space_gets_valid_configs_at_the_target(space, together, seed):
 def test_what_optuna_sees_comes_back_as_the_same_config(space):
     U = space.snap(space.at_target(np.random.default_rng(0).random((5, len(space)))))
     kinds = distributions(space)
-    for u, (params, own) in zip(U, translated(space, U), strict=True):
+    for u, (params, own) in zip(U, optuna_params(space, U), strict=True):
         assert own.keys() == params.keys() == space.decode(u).keys() - set(space.fidelities)
         for j, name in enumerate(space):
             if name in params:
@@ -62,7 +62,7 @@ def test_what_optuna_sees_comes_back_as_the_same_config(space):
                 assert to_unit(space[name], from_unit(space[name], u[j : j + 1])[0]) == pytest.approx(u[j], abs=1e-12)
 
 
-def test_a_start_that_fills_the_space_and_then_the_sampler():
+def test_a_space_filling_initial_design_and_then_the_sampler():
     study = st.Study(plane(), st.TPE(), initial=4)
     for _ in range(6):
         study.tell(study.ask(), 1.0, cost=1.0)
@@ -87,7 +87,7 @@ def test_it_is_the_answer_of_optuna_itself(method):
     assert study.ask().config == hand.ask(kinds).params
 
 
-def test_open_trials_are_taken_into_account():
+def test_running_trials_are_taken_into_account():
     study = told_study(mixed_space(), mixed_value, 12, method=st.TPE())
     asked = [study.ask().config for _ in range(6)]
     assert len({study.space.key(config) for config in asked}) == 6

@@ -12,7 +12,7 @@ def test_the_incumbent_is_the_lowest_mean_at_a_point_that_was_evaluated():
     assert belief.incumbent == pytest.approx(belief.fit.posterior.mean_at(encoding.features(seen.U)).min())
 
 
-def test_open_trials_count_as_one_deviation_worse_than_expected_each_given_those_before_it():
+def test_pending_trials_count_as_one_deviation_worse_than_expected_each_given_those_before_it():
     study = told_study(plane(), bowl, 15)
     before, encoding, _ = belief_of(study)
     waiting = [study.ask(), study.ask(), study.ask()]
@@ -29,7 +29,7 @@ def test_open_trials_count_as_one_deviation_worse_than_expected_each_given_those
     assert after.incumbent == before.incumbent
 
 
-def test_where_trials_fail_the_chance_of_success_is_low():
+def test_where_trials_fail_the_probability_of_success_is_low():
     study = told_study(plane(), bowl, 40, error_where=lambda config: config["x0"] > 0.7)
     belief, encoding, seen = belief_of(study)
     assert len(seen.failed) > 5
@@ -46,7 +46,7 @@ def test_without_failures_there_is_no_model_of_them():
     ("value", "kind"),
     [(lambda c: np.exp(8 * c["x0"] + 3 * c["x1"]), "log"), (lambda c: 5 + c["x0"] - c["x1"] ** 2, "standard")],
 )
-def test_the_output_scale_that_fits_better_is_chosen(value, kind):
+def test_the_output_transform_that_fits_better_is_chosen(value, kind):
     belief, *_ = belief_of(told_study(plane(), lambda config: float(value(config)), 30))
     assert belief.output.kind == kind
 
@@ -65,7 +65,7 @@ def test_values_that_are_not_positive_are_never_logged():
 
 
 @pytest.mark.parametrize("output", ["standard", "log"])
-def test_the_wanted_output_scale_is_used(output):
+def test_the_wanted_output_transform_is_used(output):
     study = told_study(plane(), lambda config: 1 + config["x0"], 12)
     assert belief_of(study, st.GP(output=output))[0].output.kind == output
 

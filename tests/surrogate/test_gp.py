@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.marginal_likelihood import MarginalLikelihood
+from shoestring.surrogate.marginal_likelihood import Layout, MarginalLikelihood
 from shoestring.surrogate.output_transform import OutputTransform
 
 RNG = np.random.default_rng(0)

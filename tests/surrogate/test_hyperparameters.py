@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.hyperparameters import Layout
+from shoestring.surrogate.marginal_likelihood import Layout
 from tests.differences import gradient_of
 
 GROUPS = [np.arange(3), np.array([0, 1, 1, 1, 2]), np.array([0])]

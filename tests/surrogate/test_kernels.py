@@ -16,7 +16,7 @@ def test_a_profile_starts_at_one_falls_and_stays_positive(name):
 
 
 @pytest.mark.parametrize("name", list(PROFILES))
-def test_the_slope_of_a_profile(name):
+def test_the_derivative_of_a_profile(name):
     q = 10.0 ** np.linspace(-3, 2, 40)
     _, slope = PROFILES[name](q.copy())
     step = 1e-4 * q
@@ -59,22 +59,22 @@ def test_warping_keeps_the_ends_and_the_order(a, b):
     np.testing.assert_allclose(w[[0, -1]], [0, 1], atol=0.003)
 
 
-def test_shapes_of_one_do_not_bend():
+def test_shapes_of_one_are_the_identity():
     z = np.linspace(0, 1, 21)[:, None]
     np.testing.assert_allclose(Warp(np.ones(1), np.ones(1)).apply(z), z, atol=1e-8)
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES)
-def test_the_slope_of_warping(a, b):
+def test_the_derivative_of_warping(a, b):
     warp = Warp(np.array([a]), np.array([b]))
     z = np.concatenate([np.linspace(0.02, 0.98, 30), [-0.3, 1.3]])[:, None]  # beyond the ends it is flat
-    np.testing.assert_allclose(warp.slope(z), gradients_of(lambda x: warp.apply(x)[:, 0], z, 1e-6), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(warp.derivative(z), gradients_of(lambda x: warp.apply(x)[:, 0], z, 1e-6), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES)
-def test_the_slopes_of_warping_by_its_shapes(a, b):
+def test_the_derivatives_of_warping_by_its_shapes(a, b):
     z, step = np.linspace(0.01, 0.99, 25)[:, None], 1e-5
-    by_a, by_b = Warp(np.array([a]), np.array([b])).log_slopes(z)
+    by_a, by_b = Warp(np.array([a]), np.array([b])).shape_derivatives(z)
 
     def at(log_a, log_b):
         return Warp(np.exp([log_a]), np.exp([log_b])).apply(z)

@@ -5,13 +5,13 @@ from shoestring.surrogate.kernels import Kernel, Warp
 from shoestring.surrogate.posterior import Posterior
 from tests.differences import gradients_of
 
-BENT = Warp(np.array([0.6, 1.5, 1.0]), np.array([1.4, 0.7, 1.0]))
+WARP = Warp(np.array([0.6, 1.5, 1.0]), np.array([1.4, 0.7, 1.0]))
 KERNELS = {
     "matern52": Kernel("matern52", np.array([2.0, 0.7, 5.0]), 1.7),
     "se": Kernel("se", np.array([2.0, 0.7, 3.0]), 0.4),
     "short": Kernel("matern52", np.full(3, 40.0), 3.0),
     "long": Kernel("se", np.full(3, 0.1), 100.0),
-    "warped": Kernel("matern52", np.array([2.0, 0.7, 5.0]), 1.7, BENT),
+    "warped": Kernel("matern52", np.array([2.0, 0.7, 5.0]), 1.7, WARP),
 }
 each_kernel = pytest.mark.parametrize("kernel", list(KERNELS.values()), ids=list(KERNELS))
 
@@ -79,7 +79,7 @@ def test_the_joint_covariance_is_symmetric_positive_and_has_the_marginals_on_its
 
 
 @each_kernel
-def test_the_covariance_of_two_sets_is_a_block_of_the_joint_one(kernel):
+def test_the_covariance_of_two_groups_of_points_is_a_block_of_the_joint_one(kernel):
     posterior, X, Y = given(kernel), queries(5, 2), queries(7, 3)
     joint = posterior.covariance(np.vstack([X, Y]))
     np.testing.assert_allclose(posterior.covariance(X, Y), joint[:5, 5:], atol=1e-9 * kernel.variance)
@@ -99,7 +99,7 @@ def test_the_moments_of_samples_are_those_of_the_model(kernel):
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("noise", [1e-12, 1e-7, 1e-2])
 @each_kernel
-def test_samples_at_the_data_exist_whatever_the_rounding(kernel, noise):
+def test_samples_at_the_data_exist_despite_rounding(kernel, noise):
     Z, _ = data()
     draws = given(kernel, noise=noise).sample(np.vstack([Z, Z]), 3, np.random.default_rng(0))
     assert draws.shape == (3, 40)
@@ -108,7 +108,7 @@ def test_samples_at_the_data_exist_whatever_the_rounding(kernel, noise):
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", ["matern52", "long"])
-def test_what_was_seen_can_be_seen_again_without_noise(name):
+def test_an_observed_point_can_be_observed_again_without_noise(name):
     Z, y = data()
     posterior = given(KERNELS[name], noise=1e-9).condition(Z, y, noise=0.0)
     assert np.isfinite(posterior.mean_and_variance(queries())[0]).all()
@@ -166,7 +166,7 @@ def test_the_order_of_the_columns_does_not_matter():
 
 
 @each_kernel
-def test_a_point_seen_k_times_is_a_point_seen_once_with_a_kth_of_the_noise(kernel):
+def test_a_point_observed_k_times_is_a_point_observed_once_with_a_kth_of_the_noise(kernel):
     Z, y = data(6)
     once = Posterior.given(kernel, 0.02 / 3, Z, y, mean=0.0)
     thrice = Posterior.given(kernel, 0.02, np.repeat(Z, 3, axis=0), np.repeat(y, 3), mean=0.0)

@@ -8,10 +8,11 @@ import pytest
 
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
-from shoestring.surrogate.gp import GP, SAMPLE_ROWS, sample_by_rank
-from shoestring.surrogate.hyperparameters import Layout
-from shoestring.surrogate.sparse import FITC, INDUCING, VFE, climb_with_inducing, inducing_points, movable
+from shoestring.surrogate.gp import GP, SAMPLE_ROWS
+from shoestring.surrogate.marginal_likelihood import Layout
+from shoestring.surrogate.sparse import FITC, INDUCING_POINTS, VFE, inducing_points, maximize_sparse_likelihood, movable_columns
 from shoestring.surrogate.sparse_likelihood import SparseMarginalLikelihood
+from shoestring.surrogate.subset import sample_by_rank
 from tests.problems import mixed_space
 from tests.surrogate.test_gp import NASTY
 
@@ -44,22 +45,22 @@ def test_columns_of_choices_keep_the_values_of_data_points():
     encoding = Encoding(mixed_space())
     space = encoding.space
     Z = encoding.features(space.snap(np.random.default_rng(0).random((200, len(space)))))
-    moves = movable(Z, encoding.groups)
+    moves = movable_columns(Z, encoding.groups)
     kinds = ["rate", "depth", "kind", "kind", "kind", "extra", "mode", "deep"]
     assert [kind for kind, moved in zip(kinds, moves, strict=True) if moved] == ["rate", "depth", "extra", "deep"]
     y = Z @ np.random.default_rng(1).normal(size=Z.shape[1])
     layout = Layout(encoding.groups)
-    evidence = SparseMarginalLikelihood(Z, (y - y.mean()) / y.std(), layout, "matern52", "vfe")
+    likelihood = SparseMarginalLikelihood(Z, (y - y.mean()) / y.std(), layout, "matern52", "vfe")
     U = inducing_points(Z, Z, y, 12)
-    began = evidence.value(layout.centre, U)
-    value, theta, moved = climb_with_inducing(evidence, layout.centre, U, True)
+    began = likelihood.value(layout.centre, U)
+    value, theta, moved = maximize_sparse_likelihood(likelihood, layout.centre, U, True)
     assert value > began
-    assert value == pytest.approx(evidence.value(theta, moved))
+    assert value == pytest.approx(likelihood.value(theta, moved))
     np.testing.assert_array_equal(moved[:, ~moves], U[:, ~moves])
     assert (moved[:, moves] != U[:, moves]).any(axis=0).all()
     assert ((moved >= 0) & (moved <= 1)).all()
     np.testing.assert_array_equal(theta[: layout.count], layout.centre[: layout.count])  # held
-    free, theta, _ = climb_with_inducing(evidence, theta, moved, False)
+    free, theta, _ = maximize_sparse_likelihood(likelihood, theta, moved, False)
     assert free > value
     assert (theta[: layout.count] != layout.centre[: layout.count]).all()
 
@@ -74,7 +75,7 @@ def test_few_data_are_fitted_exactly_and_many_through_inducing_points(Sparse):
         fit, exact = model.fit(Z[:n], y[:n]), GP().fit(Z[:n], y[:n])
         np.testing.assert_array_equal(fit.theta, exact.theta)
         assert len(fit.posterior.basis) == n
-    assert len(Sparse().fit(Z, y).posterior.basis) == INDUCING * 2
+    assert len(Sparse().fit(Z, y).posterior.basis) == INDUCING_POINTS * 2
     assert len(Sparse(m=7).fit(Z, y).posterior.basis) == 7
     assert len(Sparse(exact_until=0).fit(Z[:12], y[:12]).posterior.basis) == 10
 
@@ -105,15 +106,15 @@ def test_a_fit_finds_what_the_data_show(Sparse, warp):
     lengths = 1 / fit.posterior.kernel.inverse_lengths
     assert lengths[1] > 3 * lengths[0]
     assert np.abs(fit.posterior.mean_at(X) * scale + centre - truth).max() < 0.2
-    evidence = SparseMarginalLikelihood(Z, (y - centre) / scale, Layout(np.arange(2), warp), "matern52", Sparse.how)
+    likelihood = SparseMarginalLikelihood(Z, (y - centre) / scale, Layout(np.arange(2), warp), "matern52", Sparse.approximation)
     inverse = 1 / fit.posterior.kernel.inverse_lengths
     if not warp:
-        assert fit.log_likelihood == pytest.approx(evidence.value(fit.theta, fit.posterior.basis.parts[0].A * inverse))
+        assert fit.log_likelihood == pytest.approx(likelihood.value(fit.theta, fit.posterior.basis.blocks[0].A * inverse))
 
 
 @each_model
-def test_no_parameter_that_matters_is_given_up_not_even_from_fit_to_fit(Sparse):
-    """VFE would, if it climbed at once with free length scales, or from a noise that leaves it far below."""
+def test_no_parameter_that_matters_is_lost_not_even_from_fit_to_fit(Sparse):
+    """VFE would, if all length scales were free from the beginning, or from a noise that leaves it far below."""
     rng = np.random.default_rng(0)
     Z = np.vstack([rng.random((400, 10)), np.clip(0.4 + 0.12 * rng.normal(size=(400, 10)), 0, 1)])
     y = np.sin(4 * Z[:, :4]).sum(axis=1) + 3 * ((Z - 0.4) ** 2).sum(axis=1) + np.cos(6 * Z[:, 0] * Z[:, 1])
@@ -134,7 +135,7 @@ def test_moved_inducing_points_gain_on_those_of_the_start(Sparse):
     theta = GP().fit(Z[rows], y[rows]).theta
     layout = Layout(np.arange(2))
     U = inducing_points(layout.kernel(theta, "matern52").scale(Z), Z, y, 10)
-    fixed = SparseMarginalLikelihood(Z, y, layout, "matern52", Sparse.how).value(theta, U)
+    fixed = SparseMarginalLikelihood(Z, y, layout, "matern52", Sparse.approximation).value(theta, U)
     assert Sparse().fit(Z, y).log_likelihood > fixed + 10
 
 
@@ -152,7 +153,10 @@ def test_a_warm_start_and_the_same_data_give_the_same_fit_to_the_last_bit(Sparse
 
 @each_model
 def test_a_fit_that_fails_keeps_the_hyperparameters_of_the_sample_and_says_so(Sparse, monkeypatch, caplog):
-    monkeypatch.setattr(SparseMarginalLikelihood, "__call__", lambda self, theta, U: (-np.inf, np.zeros_like(theta), np.zeros_like(U)))
+    def failing(self, theta, U):
+        return -np.inf, np.zeros_like(theta), np.zeros_like(U)
+
+    monkeypatch.setattr(SparseMarginalLikelihood, "__call__", failing)
     Z, y = data(100, 2)
     with caplog.at_level(logging.WARNING, "shoestring"):
         fit = Sparse().fit(Z, y)

@@ -11,7 +11,7 @@ import shoestring as st
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
 from shoestring.surrogate.subset import (
-    DRAWS,
+    RANDOM_STREAM,
     KMeansSubset,
     Pool,
     RandomSubset,
@@ -118,7 +118,7 @@ def test_of_each_cluster_of_k_means_the_best_trial():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_clusters_are_those_of_k_means_and_each_sends_its_lowest_value(seed):
     Z, y, at_target, encoding = trials(300, plane(3), seed)
-    labels = k_means(Z, 15, (seed, 300, DRAWS))
+    labels = k_means(Z, 15, (seed, 300, RANDOM_STREAM))
     lowest = [min(np.flatnonzero(labels == c), key=lambda row: y[row]) for c in range(15)]
     assert KMeansSubset().rows(Z, y, at_target, encoding, seed).tolist() == sorted(lowest)
 
@@ -129,7 +129,7 @@ def test_of_each_part_around_a_pivot_the_best_trial(space):
     n, d = 45 * len(space), len(space)
     Z, y, at_target, encoding = trials(n, space)
     k = n // 20
-    pivots = encoding.features(latin_hypercube(k, d, np.random.default_rng((7, n, DRAWS))))
+    pivots = encoding.features(latin_hypercube(k, d, np.random.default_rng((7, n, RANDOM_STREAM))))
     nearest = [int(np.argmin(((z - pivots) ** 2).sum(axis=1))) for z in Z]
     lowest = [min((row for row in range(n) if nearest[row] == c), key=lambda row: y[row]) for c in sorted(set(nearest))]
     assert SeedSubset().rows(Z, y, at_target, encoding, 7).tolist() == sorted(lowest)
@@ -184,7 +184,7 @@ def test_pivots_are_at_the_target_while_all_trials_are():
     """Or the pivots nearest to the target fidelity would get them all."""
     space = st.Space(x=st.Float(0, 1), y=st.Float(0, 1), steps=st.Fidelity(1, 100))
     Z, y, at_target, encoding = trials(405, space)
-    pivots = latin_hypercube(20, 3, np.random.default_rng((0, 405, DRAWS)))
+    pivots = latin_hypercube(20, 3, np.random.default_rng((0, 405, RANDOM_STREAM)))
     nearest = ((Z[:, None, :2] - pivots[:, :2]) ** 2).sum(axis=2).argmin(axis=1)  # the fidelity says nothing
     lowest = [min(np.flatnonzero(nearest == c), key=lambda row: y[row]) for c in np.unique(nearest)]
     assert SeedSubset().rows(Z, y, at_target, encoding, 0).tolist() == sorted(lowest)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.subset import BLOCK, _k_means, k_means, nearest_centre, spread
+from shoestring.surrogate.subset import DISTANCE_BLOCK_ROWS, _k_means, k_means, nearest_centre, spread
 
 
 def cost(A, labels):
@@ -35,7 +35,7 @@ def test_the_chance_of_the_next_is_its_squared_distance():
     np.testing.assert_allclose(share, np.array([0, 1, 4, 9]) / 14, atol=5 * 0.5 / np.sqrt(4000))
 
 
-@pytest.mark.parametrize("n", [1, 7, BLOCK, BLOCK + 1, 3 * BLOCK - 2])
+@pytest.mark.parametrize("n", [1, 7, DISTANCE_BLOCK_ROWS, DISTANCE_BLOCK_ROWS + 1, 3 * DISTANCE_BLOCK_ROWS - 2])
 def test_each_row_goes_to_its_nearest_centre(n):
     rng = np.random.default_rng(n)
     A, centres = rng.random((n, 4)), rng.random((9, 4))

@@ -41,6 +41,7 @@ class Acquisition:
     needs_budget       it looks at ``belief.spending``, and cannot do without
     chooses_fidelity   it chooses fidelities too; else they are at their targets
     values_batches     with pending trials its value is that of the whole batch, so that a batch can be improved jointly
+    needs_gaussian_process   it needs a surrogate with covariances in closed form: st.GP(), st.VFE() or st.FITC()
     averages_samples   its ``select`` looks at all hyperparameter samples (``belief.samples``) itself
     seeks_information  its trials are asked for what they tell, not because they may be the best: this decides about pruning
     price              what one unit of cost must gain, where it has such a price: ``stop="auto"`` uses it
@@ -52,6 +53,7 @@ class Acquisition:
     chooses_fidelity: ClassVar[bool] = False
     values_batches: ClassVar[bool] = False
     averages_samples: ClassVar[bool] = False
+    needs_gaussian_process: ClassVar[bool] = False
     seeks_information: ClassVar[bool] = False
     price: float | None = None
 

@@ -1,13 +1,25 @@
-"""Improvement weighed against cost: EI per unit cost, EI_alpha, EI-cool, contextual EI.
+"""Cost-aware expected improvement: EI per unit cost, EI_alpha, EI-cool, contextual EI, and the Gittins index with a budget.
 
-Source: Guinet, Perrone, Archambeau, "Pareto-efficient acquisition functions for cost-aware Bayesian optimization" (2020).
+Sources: Guinet, Perrone and Archambeau, "Pareto-efficient acquisition functions for cost-aware Bayesian optimization" (2020), for
+equations 1 and 2; Lee et al., "Cost-aware Bayesian optimization" (2020), for EI-cool.
+
+Notation
+    c(x)        the expected cost E[c] = exp(m + v / 2) of the belief's cost model, whose log cost is N(m, v)
+    tau         the budget, tau_k what is spent of it, tau_init what the initial design cost
 
     EI_alpha(x) = EI(x) / c(x)^alpha                                                        (equation 1)
-    EI-cool: alpha = (tau - tau_k) / (tau - tau_init), from 1 at the start to 0 at the end of the budget tau
+    EI-cool: EI_alpha with alpha = (tau - tau_k) / (tau - tau_init), from 1 at the start to 0 at the end of the budget
     CEI_lam(x) = -c(x) where EI(x) >= (1 - lam) max EI, else -infinity                      (equation 2)
 
-c(x) is the expected cost E[c] = exp(m + v / 2) of the belief's cost model, everything in logarithms. While nothing is known
-of costs, each of these is plain EI.
+Everything is computed in logarithms. While no cost is known, each of these is plain EI.
+
+``PacedGittins`` is our own: the Gittins index, but without saving cost that the budget has enough of. The allowance
+
+    (tau - tau_k) / max(trials - n, MIN_TRIALS_LEFT)
+
+is what the next trial may cost if the budget is to last for ``trials`` of them, n known already. If the point with the highest EI
+costs no more than that, it is chosen: saving would gain nothing. If it costs more, the choice is the point with the smallest
+Gittins index, or the highest EI within the allowance if the index chooses something cheaper.
 """
 
 from __future__ import annotations
@@ -18,17 +30,135 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._validation import plain
+from .._validation import number_between
 from ..cost.base import expected_log_cost, expected_log_cost_with_gradient
 from ..errors import MethodError
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from .base import Acquisition
+from .gittins import Gittins
 from .improvement import LogEI
 from .optimize.constrained import maximize_constrained
 from .optimize.optimizer import AcquisitionOptimizer, Optimum, Selection, Surface
 
 NO_BUDGET = '{} needs to know the budget: Study(..., budget="10m"), or minimize(f, budget="10m")'
+MIN_TRIALS_LEFT = 20  # trials that the rest of a budget has to last for, however many there were
+
+
+@dataclass(frozen=True)
+class EIAlpha(Acquisition):
+    """EI / cost^alpha: 0 is EI, 1 is EI per unit cost."""
+
+    alpha: float = 0.5
+    uses_cost: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", number_between(self.alpha, "EIAlpha: alpha", 0))
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return cost_weighted_surface(LogEI().surface(belief, rng), belief, float(self.alpha))
+
+
+@dataclass(frozen=True)
+class EIpu(Acquisition):
+    """Expected improvement per unit of cost."""
+
+    uses_cost: ClassVar[bool] = True
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return cost_weighted_surface(LogEI().surface(belief, rng), belief, 1.0)
+
+
+@dataclass(frozen=True)
+class EICool(Acquisition):
+    """EI / cost^alpha, alpha falling from 1 to 0 as the budget is spent: cheap evaluations first, expensive ones later."""
+
+    uses_cost: ClassVar[bool] = True
+    needs_budget: ClassVar[bool] = True
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        if belief.spending is None:
+            raise MethodError(NO_BUDGET.format("EICool"))
+        return cost_weighted_surface(LogEI().surface(belief, rng), belief, belief.spending.left_share)
+
+
+@dataclass(frozen=True)
+class CEI(Acquisition):
+    """Contextual EI: the cheapest point with at least (1 - lam) of the highest EI. It lies on the Pareto front of EI and cost."""
+
+    lam: float = 0.1
+    uses_cost: ClassVar[bool] = True
+    averages_samples: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lam", number_between(self.lam, "CEI: lam", 0, 1))
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return LogEI().surface(belief, rng)
+
+    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+        log_ei = self.averaged_surface(belief, optimizer.rng)
+        return Selection(maximize_contextual_ei(log_ei, belief, optimizer, optimizer.maximize(log_ei), float(self.lam)))
+
+
+@dataclass(frozen=True)
+class PacedGittins(Acquisition):
+    """The Gittins index; where the budget allows a more expensive trial, the highest EI within the allowance.
+
+    trials    for how many trials, those that are done included, the budget is to last
+    """
+
+    trials: int = 100
+    uses_cost: ClassVar[bool] = True
+    averages_samples: ClassVar[bool] = True
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return LogEI().surface(belief, rng)
+
+    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+        gittins = Gittins()
+        if belief.cost is None or belief.spending is None or belief.spending.left <= 0.0:
+            return gittins.select(belief, optimizer)
+        log_allowance = math.log(belief.spending.left / max(self.trials - belief.n_trials, MIN_TRIALS_LEFT))
+        log_ei = self.averaged_surface(belief, optimizer.rng)
+        optimum = optimizer.maximize(log_ei)
+        if expected_log_cost(belief.cost, optimum.u[None, :])[0] <= log_allowance:
+            return Selection(optimum.u, {"log_price": gittins.log_price(belief)})  # unchanged: the index was not computed
+        chosen = gittins.select(belief, optimizer)
+        if expected_log_cost(belief.cost, chosen.u[None, :])[0] >= log_allowance:
+            return chosen
+        u = maximize_constrained(
+            log_ei, negative_log_cost(belief), -log_allowance, optimum.U, optimizer.encoding, optimizer.rng, optimizer.visited
+        )
+        return chosen if u is None else Selection(u, chosen.warm_start)
+
+
+def cost_weighted_surface(log_gain: Surface, belief: Belief, alpha: float) -> Surface:
+    """log gain - alpha log E[c] (equation 1, in logarithms); the gain alone while no cost is known."""
+    if belief.cost is None or alpha == 0.0:
+        return log_gain
+    negative_cost = negative_log_cost(belief)
+
+    def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+        total, slope = log_gain(U, gradient)
+        cheap, d_cheap = negative_cost(U, gradient)
+        return total + alpha * cheap, None if slope is None or d_cheap is None else slope + alpha * d_cheap
+
+    return value
+
+
+def maximize_contextual_ei(
+    log_ei: Surface, belief: Belief, optimizer: AcquisitionOptimizer, optimum: Optimum, lam: float
+) -> Array:
+    """The maximum of CEI_lam (equation 2), given that of log EI."""
+    if belief.cost is None or lam == 0.0 or not math.isfinite(optimum.value):
+        return optimum.u
+    negative_cost = negative_log_cost(belief)
+    if lam == 1.0:  # any EI will do
+        return optimizer.maximize(negative_cost).u
+    bound = optimum.value + math.log1p(-lam)  # log((1 - lam) max EI)
+    u = maximize_constrained(negative_cost, log_ei, bound, optimum.U, optimizer.encoding, optimizer.rng, optimizer.visited)
+    return optimum.u if u is None else u
 
 
 def negative_log_cost(belief: Belief) -> Surface:
@@ -43,89 +173,3 @@ def negative_log_cost(belief: Belief) -> Surface:
         return -total, -slope
 
     return value
-
-
-def per_cost(gain: Surface, belief: Belief, alpha: float) -> Surface:
-    """log EI - alpha log E[c]."""
-    if belief.cost is None or alpha == 0.0:
-        return gain
-    cheapness = negative_log_cost(belief)
-
-    def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-        total, slope = gain(U, gradient)
-        cheap, d_cheap = cheapness(U, gradient)
-        return total + alpha * cheap, None if slope is None or d_cheap is None else slope + alpha * d_cheap
-
-    return value
-
-
-@dataclass(frozen=True)
-class EIAlpha(Acquisition):
-    """EI / cost^alpha: 0 is EI, 1 is EI per unit cost."""
-
-    alpha: float = 0.5
-    uses_cost: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", plain(self.alpha))
-        if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 <= self.alpha < math.inf:
-            raise MethodError(f"EIAlpha: alpha must be a number >= 0, not {self.alpha!r}")
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return per_cost(LogEI().surface(belief, rng), belief, float(self.alpha))
-
-
-@dataclass(frozen=True)
-class EIpu(Acquisition):
-    """Expected improvement per unit of cost."""
-
-    uses_cost: ClassVar[bool] = True
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return per_cost(LogEI().surface(belief, rng), belief, 1.0)
-
-
-@dataclass(frozen=True)
-class EICool(Acquisition):
-    """EI / cost^alpha with alpha falling from 1 to 0 as the budget is spent: cheap evaluations first, dear ones later."""
-
-    uses_cost: ClassVar[bool] = True
-    needs_budget: ClassVar[bool] = True
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        if belief.spending is None:
-            raise MethodError(NO_BUDGET.format("EICool"))
-        return per_cost(LogEI().surface(belief, rng), belief, belief.spending.left_share)
-
-
-@dataclass(frozen=True)
-class CEI(Acquisition):
-    """Contextual EI: the cheapest point among those with at least (1 - lam) of the highest EI; on the EI-cost front."""
-
-    lam: float = 0.1
-    uses_cost: ClassVar[bool] = True
-    averages_samples: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lam", plain(self.lam))
-        if isinstance(self.lam, bool) or not isinstance(self.lam, int | float) or not 0 <= self.lam <= 1:
-            raise MethodError(f"CEI: lam must lie in [0, 1], not {self.lam!r}")
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return LogEI().surface(belief, rng)
-
-    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
-        gain = self.averaged_surface(belief, optimizer.rng)
-        return Selection(cheapest_of_the_good(gain, belief, optimizer, optimizer.maximize(gain), float(self.lam)))
-
-
-def cheapest_of_the_good(gain: Surface, belief: Belief, optimizer: AcquisitionOptimizer, optimum: Optimum, lam: float) -> Array:
-    """Equation 2, given the highest EI."""
-    if belief.cost is None or lam == 0.0 or not math.isfinite(optimum.value):
-        return optimum.u
-    cheapness = negative_log_cost(belief)
-    if lam == 1.0:  # no improvement is asked for
-        return optimizer.maximize(cheapness).u
-    bound = optimum.value + math.log1p(-lam)
-    u = maximize_constrained(cheapness, gain, bound, optimum.U, optimizer.encoding, optimizer.rng, optimizer.visited)
-    return optimum.u if u is None else u

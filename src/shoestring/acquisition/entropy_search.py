@@ -1,37 +1,29 @@
-"""Representer points: a few points at one of which the minimum lies, as far as is known, and f at them as a normal vector.
+"""Entropy search (ES): the mutual information of an observation and the location of the minimum, among representer points.
 
-Source: Hennig and Schuler 2012 (representer points for p_min); chosen here by Thompson draws.
+Sources: Hennig and Schuler 2012; the slides on computationally expensive acquisition functions ("Entropy Search: Formal
+Definition").
 
-Notation (R representers r, features Z_R)
-    f(r) = mu_R + L w,  L L' = cov(f(r)) + a hair I,  w ~ N(0, I)
-    b(x) = L^-1 cov(f(r), f(x)): what f(x) takes from w;   f(x) = mu(x) + b(x)'w + rest,   var(rest) = s^2(x) - |b(x)|^2
-    S(x) = s^2(x) + noise, the variance of an observation y at x
+Notation
+    r                   R representer points, one of which is taken to be the minimiser;   k  the one that is the lowest
+    p_k = P(k)          p_min in the sources
+    f(r)                mu_R + L w,   L L' = cov(f(r)) + a small jitter,   w ~ N(0, I)
+    b(x)                L^-1 cov(f(r), f(x)), the loadings:   f(x) = mu(x) + b(x)'w + rest,   var(rest) = s^2(x) - |b(x)|^2
+    S(x)                s^2(x) + noise, the variance of an observation y at x
+    I - D_k             var(w | k);   y then has the variance S - b'D_k b
 
-If something k is known of w, whose variance is then I - D_k, then y has variance S - b'D_k b: this is all that entropy search
-asks, and its gradient asks for that of cov(f(r), f(x)) and of s^2 only.
+    u(x) = H(p_min) - E_y[ H(p_min | y) ]                                               (the slides' definition)
+         = H(y) - sum_k p_k H(y | k)                                                    (1: mutual information is symmetric)
+         = -1/2 sum_k p_k log(1 - q_k),     q_k = b(x)'D_k b(x) / S(x)                   (2: y taken as normal given k)
+    du = sum_k p_k / (1 - q_k) (b'D_k db - q_k dS / 2) / S                               (3)
 
-Which points: the minima of the posterior mean, the best tried points, where EI is highest; then, of the places where joint draws
-of f over many candidates have their minimum, again and again the one with the largest (times drawn) x (variance left after
-those taken): likely places that the others do not speak for.
+Unlike the definition, (1) needs no fantasies. N draws of w are made once; those in which k is the lowest give p_k and D_k for
+every x. (2) is a lower bound of (1), since the normal has the highest entropy; in practice it is within some per cent. The draws
+are shifted and rotated so that their mean and variance are exactly 0 and I. Hence sum_k p_k q_k >= 0, and u(x) >= 0 whatever the
+draws. Maximized is log(u + EI_WEIGHT EI): where it is certain which representer is the lowest, EI still improves the minimum.
 
-Entropy search: how much does an observation say of where the minimum lies, among representer points?
-
-Sources: Hennig and Schuler 2012; the slides on computationally expensive acquisition functions (``entropy_by_sampling`` is their
-pseudo-code). Mutual information is symmetric: H(p_min) - E_y[H(p_min | y)] = H(y) - sum_k p_k H(y | k), and the right side
-needs no imagined outcome.
-
-Notation (see ``representers``): k the representer that is the lowest, p_k = P(k) = p_min. N draws of w are made once. Those in
-which k is lowest give p_k and I - D_k = var(w | k), for every x at once; an observation at x is then a rank-one matter,
-
-    I(x) = -1/2 sum_k p_k log(1 - q_k),     q_k = b(x)'D_k b(x) / S(x)
-
-with y normal given k, which makes it a lower bound on the information (the normal has the highest entropy), in practice
-within some per cent. The draws are shifted and turned so that their mean and variance are exactly 0 and I; hence
-sum_k p_k q_k >= 0, and I(x) >= 0 whatever the draws.
-
-    dI = sum_k p_k / (1 - q_k) (b'D_k db - q_k dS / 2) / S
-
-Searched is log(I + FLOOR EI): where it is settled which representer is the lowest, the minimum is to be improved still.
+Representer points are the minima of the posterior mean, the best evaluated points, and the points of highest EI. The rest are
+Thompson draws: the minimisers of joint draws of f over many candidates, chosen greedily by (times drawn) x (variance left given
+those chosen before).
 """
 
 from __future__ import annotations
@@ -39,35 +31,62 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dtrtri
 
-from ..errors import MethodError
+from .._validation import whole_number
 from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import CrossCovariance
 from .base import InformationAcquisition
 from .improvement import LogEI, log_expected_improvement, negative_mean_surface
-from .knowledge_gradient import distinct
+from .optimize.candidates import unique_points
 from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Surface
 
-HAIR = 1e-8  # added to the covariance, relative to its mean diagonal: b'b stays below s^2
-LOWEST, TRIED, PROMISING = 4, 6, 4  # taken without drawing: minima of the mean, best tried points, highest EI
-DRAWS = 512
-LOOK = OptimizerOptions(raw_samples=192, local_samples=128, restarts=6, rounds=1)
-LOOK_LOW = OptimizerOptions(raw_samples=64, local_samples=96, restarts=4, rounds=1)
+ES_OPTIMIZER_OPTIONS = OptimizerOptions(raw_samples=192, local_samples=96, restarts=6, rounds=2)
+EI_SEARCH_OPTIONS = OptimizerOptions(raw_samples=192, local_samples=128, restarts=6, rounds=1)
+MEAN_SEARCH_OPTIONS = OptimizerOptions(raw_samples=64, local_samples=96, restarts=4, rounds=1)
+N_MEAN_MINIMA = 4  # minima of the posterior mean among the representers
+N_EVALUATED_POINTS = 6  # best evaluated points among the representers
+N_EVALUATED_CANDIDATES = 24  # best evaluated points among the candidates of the Thompson draws
+N_EI_POINTS = 4  # points of highest EI among the representers
+THOMPSON_DRAWS = 512
+RELATIVE_JITTER = 1e-8  # of the mean variance of f(r): it keeps b'b below s^2
+MIN_DRAWS_PER_GROUP = 8  # draws with the same minimiser; smaller groups form one group together
+EI_WEIGHT = 1e-6  # nats for an improvement of one deviation of the observed values
+LOG_EI_WEIGHT = math.log(EI_WEIGHT)
+MIN_INFORMATION = 1e-12  # nats: less is rounding
+MIN_VARIANCE_LEFT = 1e-9  # 1 - q_k: less cannot be distinguished from zero
+
+
+@dataclass(frozen=True)
+class ES(InformationAcquisition):
+    """Entropy search: ``samples`` joint draws at ``representers`` points where the minimum may lie."""
+
+    representers: int = 50
+    samples: int = 8192
+    needs_gaussian_process: ClassVar[bool] = True
+    options: ClassVar[OptimizerOptions] = ES_OPTIMIZER_OPTIONS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "representers", whole_number(self.representers, "ES: representers", 2))
+        object.__setattr__(self, "samples", whole_number(self.samples, "ES: samples", 16))
+
+    def log_information(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
+        representers = select_representers(belief, optimizer, self.representers)
+        return information_surface(representers, ConditionalMoments.from_draws(representers, self.samples, optimizer.rng))
 
 
 @dataclass(frozen=True)
 class Representers:
-    """f at points under a belief."""
+    """Representer points with the joint normal distribution of f there, under one belief."""
 
     belief: Belief
-    points: Array  # R x D
-    mean: Array  # R
+    points: Array  # r, R x D
+    mean: Array  # mu_R
     factor: Array  # L
     cross: CrossCovariance
 
@@ -75,7 +94,7 @@ class Representers:
     def over(cls, belief: Belief, points: Array) -> Representers:
         Z, posterior = belief.encoding.features(points), belief.objective
         C = posterior.covariance(Z)
-        C[np.diag_indices(len(C))] += HAIR * max(float(np.diag(C).mean()), 1e-12 * posterior.kernel.variance)
+        C[np.diag_indices(len(C))] += RELATIVE_JITTER * max(float(np.diag(C).mean()), 1e-12 * posterior.kernel.variance)
         return cls(belief, points, posterior.mean_at(Z), cholesky(C)[0], CrossCovariance.between(posterior, Z))
 
     def __len__(self) -> int:
@@ -96,129 +115,83 @@ class Representers:
         return self.cross.pull_back(Z, weights @ self.inverse)
 
 
-def representers(belief: Belief, optimizer: AcquisitionOptimizer, count: int) -> Representers:
-    """At most ``count`` of them."""
-    optimizer = replace(optimizer, visited=optimizer.visited[:0])  # the minimum may lie at a tried point
-    promising = replace(optimizer, options=LOOK).maximize(LogEI().surface(belief, optimizer.rng)).U[: LOOK.raw_samples + LOOK.local_samples]
-    falling = negative_mean_surface(belief)
-    low = distinct(replace(optimizer, options=LOOK_LOW).maximize(falling).U[: 4 * LOWEST])[:LOWEST]
-    tried = belief.evaluated[np.argsort(belief.objective.mean_at(belief.encoding.features(belief.evaluated)), kind="stable")[:24]]
-    sure = distinct(np.vstack([low, tried[:TRIED], promising[:PROMISING]]))[:count]
-    pool = distinct(np.vstack([sure, tried, promising]))
-    return Representers.over(belief, pool[likely_minima(belief, pool, len(sure), count, optimizer.rng)])
-
-
-def likely_minima(belief: Belief, pool: Array, first: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Rows of the pool: the ``first`` ones, and then the likeliest places of the minimum that they do not speak for."""
-    posterior, Z = belief.objective, belief.encoding.features(pool)
-    C = posterior.covariance(Z)
-    factor, _ = cholesky(C, jitter=1e-9)
-    draws = posterior.mean_at(Z) + rng.standard_normal((DRAWS, len(Z))) @ factor.T
-    drawn = np.bincount(np.argmin(draws, axis=1), minlength=len(Z))
-    left = np.diag(C).copy()
-    least = HAIR * max(float(left.mean()), 1e-12 * posterior.kernel.variance)
-    columns, taken = np.zeros((len(Z), count)), []
-    for step in range(min(count, len(Z))):  # Cholesky with pivots
-        row = step if step < first else int(np.argmax(drawn * left))
-        if step >= first and drawn[row] * left[row] <= least:
-            break
-        taken.append(row)
-        if left[row] <= least:  # the others speak for it already: what is left of its variance is rounding
-            continue
-        columns[:, step] = (C[:, row] - columns[:, :step] @ columns[row, :step]) / np.sqrt(left[row])
-        left = np.maximum(left - columns[:, step] ** 2, 0.0)
-        left[row] = 0.0
-    return np.array(taken, dtype=np.intp)
-
-
-def whole_number(owner: str, field: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise MethodError(f"{owner}: {field} must be a whole number >= {least}, not {value!r}")
-
-
-LEAST = 8  # draws of a group; those of smaller ones form one group together
-LOG_FLOOR = math.log(1e-6)
-NOTHING = 1e-12  # information below this is rounding
-RESOLVED = 1e-9  # 1 - q_k is not told from zero below
-EFFORT = OptimizerOptions(raw_samples=192, local_samples=96, restarts=6, rounds=2)
-
-
 @dataclass(frozen=True)
-class Groups:
-    """What is known of w in each case k: p (K), D (K x R x R)."""
+class ConditionalMoments:
+    """What it would say of w that representer k is the lowest, for each of K groups of draws: p (K), D (K x R x R)."""
 
     p: Array
     D: Array
 
     @classmethod
-    def drawn(cls, known: Representers, count: int, rng: np.random.Generator) -> Groups:
-        w = exact_moments(rng.standard_normal((max(count, 4 * len(known)), len(known))))
-        lowest = np.argmin(known.mean + w @ known.factor.T, axis=1)
-        times = np.bincount(lowest, minlength=len(known))
-        lowest[times[lowest] < LEAST] = len(known)
+    def from_draws(cls, representers: Representers, count: int, rng: np.random.Generator) -> ConditionalMoments:
+        R = len(representers)
+        w = with_exact_moments(rng.standard_normal((max(count, 4 * R), R)))
+        lowest = np.argmin(representers.mean + w @ representers.factor.T, axis=1)
+        times = np.bincount(lowest, minlength=R)
+        lowest[times[lowest] < MIN_DRAWS_PER_GROUP] = R
         order = np.argsort(lowest, kind="stable")
         _, first = np.unique(lowest[order], return_index=True)
-        parts = np.split(w[order], first[1:])
-        D = [np.eye(len(known)) - centred.T @ centred / len(centred) for centred in (part - part.mean(axis=0) for part in parts)]
-        return cls(np.array([len(part) for part in parts]) / len(w), np.array(D))
+        groups = np.split(w[order], first[1:])
+        D = [np.eye(R) - centred.T @ centred / len(centred) for centred in (group - group.mean(axis=0) for group in groups)]
+        return cls(np.array([len(group) for group in groups]) / len(w), np.array(D))
 
-    def along(self, b: Array) -> Array:
+    def times(self, b: Array) -> Array:
         """D_k b for each x and k (N x K x R)."""
         return (b @ self.D.reshape(-1, b.shape[1]).T).reshape(len(b), len(self.p), -1)  # D is symmetric
 
 
-def exact_moments(w: Array) -> Array:
-    """Standard normal draws, moved so that their mean is 0 and their variance I exactly."""
+def with_exact_moments(w: Array) -> Array:
+    """Standard normal draws, shifted and rotated so that their mean is 0 and their variance I exactly."""
     w = w - w.mean(axis=0)
     factor, _ = cholesky(w.T @ w / len(w))
     return np.asarray(w @ dtrtri(factor, lower=1)[0].T)
 
 
-def information(known: Representers, groups: Groups) -> Surface:
-    """log(I + FLOOR EI) over points."""
-    belief = known.belief
+def information_surface(representers: Representers, moments: ConditionalMoments) -> Surface:
+    """log(u + EI_WEIGHT EI) over points, u by equation (2) and its gradient by (3)."""
+    belief = representers.belief
     posterior = belief.objective
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
         Z = belief.encoding.features(U)
-        b = known.loadings(Z)
-        along = groups.along(b)
+        b = representers.loadings(Z)
+        Db = moments.times(b)
         if not gradient:
             mean, variance = posterior.mean_and_variance(Z)
             S = variance + posterior.noise
-            rest = np.maximum(1.0 - np.einsum("nkr,nr->nk", along, b) / S[:, None], RESOLVED)
-            return log_total(-0.5 * np.log(rest) @ groups.p, mean, variance, belief, Z), None
-        moments = posterior.with_gradients(Z)
-        S = moments[1] + posterior.noise
-        q = np.einsum("nkr,nr->nk", along, b) / S[:, None]
-        rest = np.maximum(1.0 - q, RESOLVED)
-        weight = np.where(rest > RESOLVED, groups.p / rest, 0.0) / S[:, None]
-        slope = known.pull_back(Z, np.einsum("nk,nkr->nr", weight, along))
-        slope -= 0.5 * np.einsum("nk,nk->n", weight, q)[:, None] * moments[3]
-        total, slope = log_total_with_gradient(-0.5 * np.log(rest) @ groups.p, slope, moments, belief, Z)
+            left = np.maximum(1.0 - np.einsum("nkr,nr->nk", Db, b) / S[:, None], MIN_VARIANCE_LEFT)  # 1 - q_k
+            return log_information_and_ei(-0.5 * np.log(left) @ moments.p, mean, variance, belief, Z), None
+        predicted = posterior.with_gradients(Z)
+        S = predicted[1] + posterior.noise
+        q = np.einsum("nkr,nr->nk", Db, b) / S[:, None]
+        left = np.maximum(1.0 - q, MIN_VARIANCE_LEFT)
+        weight = np.where(left > MIN_VARIANCE_LEFT, moments.p / left, 0.0) / S[:, None]
+        slope = representers.pull_back(Z, np.einsum("nk,nkr->nr", weight, Db))
+        slope -= 0.5 * np.einsum("nk,nk->n", weight, q)[:, None] * predicted[3]
+        total, slope = log_information_and_ei_with_gradient(-0.5 * np.log(left) @ moments.p, slope, predicted, belief, Z)
         return total, belief.encoding.pull_back(U, slope)
 
     return value
 
 
-def log_total(gain: Array, mean: Array, variance: Array, belief: Belief, Z: Array) -> Array:
-    """log(I + FLOOR EI), log P(does not fail) added."""
-    improvement = log_expected_improvement(mean, np.sqrt(variance), belief.incumbent)[0]
-    total = np.logaddexp(_log(gain), LOG_FLOOR + improvement)
+def log_information_and_ei(information: Array, mean: Array, variance: Array, belief: Belief, Z: Array) -> Array:
+    """log(u + EI_WEIGHT EI) + log P(success), given u and the posterior moments at Z."""
+    log_ei = log_expected_improvement(mean, np.sqrt(variance), belief.incumbent)[0]
+    total = np.logaddexp(_log(information), LOG_EI_WEIGHT + log_ei)
     return total if belief.feasibility is None else total + belief.feasibility.log_probability(Z)
 
 
-def log_total_with_gradient(
-    gain: Array, d_gain: Array, moments: tuple[Array, Array, Array, Array], belief: Belief, Z: Array
+def log_information_and_ei_with_gradient(
+    information: Array, d_information: Array, predicted: tuple[Array, Array, Array, Array], belief: Belief, Z: Array
 ) -> tuple[Array, Array]:
-    """The same, and its gradient with respect to the features; ``moments`` as the posterior's with_gradients gives them."""
-    mean, variance, d_mean, d_variance = moments
+    """The same and its gradient with respect to the features; ``predicted`` is what ``Posterior.with_gradients`` returns."""
+    mean, variance, d_mean, d_variance = predicted
     deviation = np.sqrt(variance)
-    improvement, by_mean, by_deviation = log_expected_improvement(mean, deviation, belief.incumbent)
-    log_gain = _log(gain)
-    total = np.logaddexp(log_gain, LOG_FLOOR + improvement)
-    share = np.exp(log_gain - total)  # of the information in the sum
-    slope = (share / np.maximum(gain, NOTHING))[:, None] * d_gain
+    log_ei, by_mean, by_deviation = log_expected_improvement(mean, deviation, belief.incumbent)
+    log_information = _log(information)
+    total = np.logaddexp(log_information, LOG_EI_WEIGHT + log_ei)
+    share = np.exp(log_information - total)  # of the information in the sum
+    slope = (share / np.maximum(information, MIN_INFORMATION))[:, None] * d_information
     slope += (1.0 - share)[:, None] * (by_mean[:, None] * d_mean + (by_deviation / (2.0 * deviation))[:, None] * d_variance)
     if belief.feasibility is not None:
         chance, d_chance = belief.feasibility.log_probability_with_gradient(Z)
@@ -226,23 +199,46 @@ def log_total_with_gradient(
     return total, slope
 
 
-def _log(gain: Array) -> Array:
+def _log(information: Array) -> Array:
     """log of the information, -inf where it is rounding."""
-    return np.where(gain > NOTHING, np.log(np.maximum(gain, NOTHING)), -np.inf)
+    return np.where(information > MIN_INFORMATION, np.log(np.maximum(information, MIN_INFORMATION)), -np.inf)
 
 
-@dataclass(frozen=True)
-class ES(InformationAcquisition):
-    """Entropy search: ``samples`` joint draws at ``representers`` points where the minimum may lie."""
+def select_representers(belief: Belief, optimizer: AcquisitionOptimizer, count: int) -> Representers:
+    """At most ``count`` representer points."""
+    optimizer = replace(optimizer, visited=optimizer.visited[:0])  # the minimum may lie at a visited point
+    high_ei = replace(optimizer, options=EI_SEARCH_OPTIONS).maximize(LogEI().surface(belief, optimizer.rng)).U
+    high_ei = high_ei[: EI_SEARCH_OPTIONS.raw_samples + EI_SEARCH_OPTIONS.local_samples]
+    low_mean = replace(optimizer, options=MEAN_SEARCH_OPTIONS).maximize(negative_mean_surface(belief)).U
+    minima = unique_points(low_mean[: 4 * N_MEAN_MINIMA])[:N_MEAN_MINIMA]
+    order = np.argsort(belief.objective.mean_at(belief.encoding.features(belief.evaluated)), kind="stable")
+    evaluated = belief.evaluated[order[:N_EVALUATED_CANDIDATES]]
+    certain = unique_points(np.vstack([minima, evaluated[:N_EVALUATED_POINTS], high_ei[:N_EI_POINTS]]))[:count]
+    pool = unique_points(np.vstack([certain, evaluated, high_ei]))
+    return Representers.over(belief, pool[thompson_rows(belief, pool, len(certain), count, optimizer.rng)])
 
-    representers: int = 50
-    samples: int = 8192
-    options: ClassVar[OptimizerOptions] = EFFORT
 
-    def __post_init__(self) -> None:
-        whole_number("ES", "representers", self.representers, 2)
-        whole_number("ES", "samples", self.samples, 16)
+def thompson_rows(belief: Belief, pool: Array, first: int, count: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """``count`` rows of the pool: its ``first`` ones, then minimisers of joint draws by (times drawn) x (variance left).
 
-    def log_information(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Surface:
-        known = representers(belief, optimizer, self.representers)
-        return information(known, Groups.drawn(known, self.samples, optimizer.rng))
+    A Cholesky decomposition with pivoting gives the variance left given the rows that are chosen already.
+    """
+    posterior, Z = belief.objective, belief.encoding.features(pool)
+    C = posterior.covariance(Z)
+    factor, _ = cholesky(C, jitter=1e-9)
+    draws = posterior.mean_at(Z) + rng.standard_normal((THOMPSON_DRAWS, len(Z))) @ factor.T
+    times = np.bincount(np.argmin(draws, axis=1), minlength=len(Z))
+    left = np.diag(C).copy()
+    least = RELATIVE_JITTER * max(float(left.mean()), 1e-12 * posterior.kernel.variance)
+    columns, chosen = np.zeros((len(Z), count)), []
+    for step in range(min(count, len(Z))):
+        row = step if step < first else int(np.argmax(times * left))
+        if step >= first and times[row] * left[row] <= least:
+            break
+        chosen.append(row)
+        if left[row] <= least:  # it is known given the others: what is left of its variance is rounding
+            continue
+        columns[:, step] = (C[:, row] - columns[:, :step] @ columns[row, :step]) / np.sqrt(left[row])
+        left = np.maximum(left - columns[:, step] ** 2, 0.0)
+        left[row] = 0.0
+    return np.array(chosen, dtype=np.intp)

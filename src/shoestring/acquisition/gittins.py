@@ -1,17 +1,22 @@
-"""The Gittins index of Pandora's box: what value would make one indifferent to paying for an evaluation?
+"""The Gittins index of Pandora's box: the value at which an evaluation is exactly worth its cost.
 
-Source: Xie, Astudillo, Frazier, Scully, Terenin, "Cost-aware Bayesian optimization via the Pandora's box Gittins index"
-(NeurIPS 2024). For each x the index g(x) solves
+Source: Xie, Astudillo, Frazier, Scully and Terenin, "Cost-aware Bayesian optimization via the Pandora's box Gittins index"
+(NeurIPS 2024).
 
-    EI(x; g) = E[max(g - f(x), 0)] = price c(x)
+Notation
+    f(x) ~ N(mu, s^2)       the posterior of the objective, which is minimised
+    c(x)                    the expected cost of an evaluation
+    price                   the improvement that one unit of cost must gain (lambda in the paper)
+    g(x)                    the index: the solution of EI(x; g) = E[max(g - f(x), 0)] = price c(x)
+    z = (g - mu) / s        h(z) = phi(z) + z Phi(z), so that EI(x; g) = s h(z)
 
-and the x with the smallest index is evaluated. With EI = s h(z), z = (g - mu) / s, this is log h(z) = log(price c / s): one
-equation in one unknown, solved for z by Newton's method (log h is increasing and concave, so that from the left every step
-stays on the left). Its slope follows by differentiating both sides:
+The point with the smallest index is evaluated. The equation reads log h(z) = log(price c / s): one unknown for each x, solved by
+Newton's method. log h is increasing and concave, so that from the left of the solution every step stays on its left.
+Differentiating both sides gives the gradient:
 
     dg = dmu - (phi / Phi) ds + (s h / Phi) dlog c
 
-A chance P that the evaluation succeeds makes it cost 1 / P as much.
+Where an evaluation succeeds with probability P, it costs 1 / P as much.
 """
 
 from __future__ import annotations
@@ -22,30 +27,55 @@ from typing import ClassVar
 
 import numpy as np
 
-from .._validation import plain
+from .._validation import number_between
 from ..cost.base import expected_log_cost, expected_log_cost_with_gradient
-from ..errors import MethodError
 from ..numerics import Array, log_h, log_Phi
 from ..surrogate.belief import Belief
 from .base import Acquisition
 from .optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 
-FIRST_PRICE = 0.1  # without a price: of a typical evaluation, in standard deviations of the values seen
-HALVED = 0.5
+INITIAL_PRICE = 0.1  # of an evaluation of median cost, in standard deviations of the observed values
+PRICE_DECAY = 0.5  # factor on the price whenever no evaluation is worth it any more
+MAX_NEWTON_STEPS = 60
 
 
-def solve_log_h(level: Array) -> Array:
-    """The z with log h(z) = level."""
-    level = np.clip(level, -1e6, 340.0)  # z stays below 1e150, where log_h is finite
-    z = np.where(level > 0.0, np.exp(level), -np.sqrt(2.0 * np.maximum(-level, 0.0)) - 1.0)
-    z = np.where(level > 0.0, np.minimum(z, np.exp(level)) - 1.0, z)
-    for _ in range(60):
-        value, slope = log_h(z)
-        step = (level - value) / slope
-        z = z + step
-        if np.all(np.abs(step) <= 1e-12 * (1.0 + np.abs(z))):
-            break
-    return z
+@dataclass(frozen=True)
+class Gittins(Acquisition):
+    """Pandora's box Gittins index: evaluate where the index is smallest.
+
+    price    the improvement, in the objective's units, that one unit of cost must gain. Without it, the price starts high and is
+             halved whenever no evaluation is worth it any more (PBGI-D in the paper)
+    """
+
+    price: float | None = None
+    uses_cost: ClassVar[bool] = True
+    averages_samples: ClassVar[bool] = True
+    log_space: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "price", number_between(self.price, "Gittins: price", 0, low_included=False, optional=True))
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return index_surface(belief, self.log_price(belief))
+
+    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+        """The point with the smallest index. A price that was not given is halved if that index is not below the incumbent."""
+        log_price = self.log_price(belief)
+        optimum = optimizer.maximize(self.averaged_surface(belief, optimizer.rng))
+        if self.price is not None:
+            return Selection(optimum.u)
+        worth_it = -optimum.value < belief.incumbent
+        return Selection(optimum.u, {"log_price": log_price if worth_it else log_price + math.log(PRICE_DECAY)})
+
+    def log_price(self, belief: Belief) -> float:
+        """log price in the model's units: the given one (by the output transform's slope at y*), or the decaying one."""
+        if self.price is not None:
+            return math.log(self.price) + math.log(belief.output.slope(belief.incumbent))
+        last = belief.warm_start.get("log_price")
+        if last is not None:
+            return float(last)
+        typical = 0.0 if belief.cost is None else belief.median_log_cost
+        return math.log(INITIAL_PRICE) - typical
 
 
 def index_surface(belief: Belief, log_price: float) -> Surface:
@@ -71,52 +101,23 @@ def index_surface(belief: Belief, log_price: float) -> Surface:
             chance, d_chance = feasibility.log_probability_with_gradient(Z)
             price, d_price = price - chance, d_price - encoding.pull_back(U, d_chance)
         z = solve_log_h(price - np.log(deviation))
-        _, slope = log_h(z)
-        by_deviation = -log_Phi(z)[1]
+        _, slope = log_h(z)  # Phi / h
+        by_deviation = -log_Phi(z)[1]  # -phi / Phi
         d_index = encoding.pull_back(U, d_mean + (by_deviation / (2.0 * deviation))[:, None] * d_variance)
         return -(mean + deviation * z), -(d_index + (deviation / slope)[:, None] * d_price)
 
     return value
 
 
-@dataclass(frozen=True)
-class Gittins(Acquisition):
-    """Pandora's box: evaluate where the index is smallest.
-
-    price    the improvement, in the objective's units, that one unit of cost must buy; left out, one that starts high and
-             is halved whenever no evaluation would be worth it any more
-    """
-
-    price: float | None = None
-    uses_cost: ClassVar[bool] = True
-    averages_samples: ClassVar[bool] = True
-    log_space: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if self.price is None:
-            return
-        object.__setattr__(self, "price", plain(self.price))
-        if isinstance(self.price, bool) or not isinstance(self.price, int | float) or not 0 < self.price < math.inf:
-            raise MethodError(f"Gittins: price must be a positive number, not {self.price!r}")
-
-    def log_price(self, belief: Belief) -> float:
-        """In the model's units: of the given price by the slope of the transform at the incumbent, or the falling one."""
-        if self.price is not None:
-            return math.log(self.price) + math.log(belief.output.slope(belief.incumbent))
-        known = belief.warm_start.get("log_price")
-        if known is not None:
-            return float(known)
-        typical = 0.0 if belief.cost is None else belief.median_log_cost
-        return math.log(FIRST_PRICE) - typical
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return index_surface(belief, self.log_price(belief))
-
-    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
-        """The smallest index; without a price, halved for the next time when even that is above the incumbent."""
-        log_price = self.log_price(belief)
-        optimum = optimizer.maximize(self.averaged_surface(belief, optimizer.rng))
-        if self.price is not None:
-            return Selection(optimum.u)
-        worth = -optimum.value < belief.incumbent
-        return Selection(optimum.u, {"log_price": log_price if worth else log_price + math.log(HALVED)})
+def solve_log_h(level: Array) -> Array:
+    """The z with log h(z) = level, by Newton's method."""
+    level = np.clip(level, -1e6, 340.0)  # z stays below 1e150, where log_h is finite
+    z = np.where(level > 0.0, np.exp(level), -np.sqrt(2.0 * np.maximum(-level, 0.0)) - 1.0)
+    z = np.where(level > 0.0, np.minimum(z, np.exp(level)) - 1.0, z)
+    for _ in range(MAX_NEWTON_STEPS):
+        value, slope = log_h(z)
+        step = (level - value) / slope
+        z = z + step
+        if np.all(np.abs(step) <= 1e-12 * (1.0 + np.abs(z))):
+            break
+    return z

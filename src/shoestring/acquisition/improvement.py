@@ -1,11 +1,18 @@
-"""Improvement-based acquisitions in closed form: EI, log EI, PI, LCB.
+"""Expected improvement, probability of improvement and the lower confidence bound, in closed form.
 
-Notation: f(x) ~ N(mu, s^2) is minimised, y* the value to beat, z = (y* - mu) / s, h(z) = phi(z) + z Phi(z).
-    EI = s h(z)            d log EI / d mu = -Phi / (s h)            d log EI / d s = phi / (s h)
-    PI = Phi(z)            d log PI / d z  = phi / Phi
+Sources: Jones, Schonlau and Welch 1998 (EI); Ament et al. 2023 (log EI).
+
+Notation
+    f(x) ~ N(mu, s^2)       the posterior of the objective, which is minimised
+    y*                      the incumbent: the value to improve on
+    z = (y* - mu) / s       h(z) = phi(z) + z Phi(z)  (``numerics.log_h``)
+
+    EI = s h(z)             d log EI / d mu = -Phi / (s h)          d log EI / d s = phi / (s h)
+    PI = Phi(z)             d log PI / d z  = phi / Phi
     LCB = mu - sqrt(beta) s
-Everything is maximised in log space: EI itself underflows to a flat zero a few deviations from the incumbent, where its
-logarithm still points the way.
+
+EI and PI are maximised by their logarithms. EI itself underflows to zero a few standard deviations from the incumbent and has no
+gradient there; its logarithm has one everywhere.
 """
 
 from __future__ import annotations
@@ -17,7 +24,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ..errors import MethodError
+from .._validation import number_between
 from ..numerics import Array, log_h, log_Phi
 from ..surrogate.belief import Belief
 from .base import Acquisition
@@ -26,34 +33,52 @@ from .optimize.optimizer import Surface
 Score = Callable[[Array, Array], tuple[Array, Array, Array]]  # (mean, deviation) -> value, d/d mean, d/d deviation
 
 
-def log_expected_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
-    """log EI and its derivatives with respect to mean and deviation."""
-    z = (best - mean) / deviation
-    value, slope = log_h(z)
-    slope = slope / deviation
-    return np.log(deviation) + value, -slope, 1.0 / deviation - z * slope
+@dataclass(frozen=True)
+class LogEI(Acquisition):
+    """The logarithm of expected improvement."""
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return improvement_surface(belief, lambda mean, deviation: log_expected_improvement(mean, deviation, belief.incumbent))
 
 
-def log_probability_of_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
-    """log PI and its derivatives."""
-    z = (best - mean) / deviation
-    value, slope = log_Phi(z)
-    slope = slope / deviation
-    return value, -slope, -z * slope
+@dataclass(frozen=True)
+class EI(LogEI):
+    """Expected improvement. It is maximised by its logarithm, so the suggestions are those of ``LogEI``."""
 
 
-def negative_mean_surface(belief: Belief) -> Surface:
-    """Minus the posterior mean, wherever evaluations may fail."""
-    return improvement_surface(replace(belief, feasibility=None), lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
+@dataclass(frozen=True)
+class PI(Acquisition):
+    """Probability of improvement by more than ``margin`` (in standard deviations of the observed values)."""
+
+    margin: float = 0.01
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "margin", number_between(self.margin, "PI: margin", 0))
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        best = belief.incumbent - self.margin
+        return improvement_surface(belief, lambda mean, deviation: log_probability_of_improvement(mean, deviation, best))
 
 
-def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tuple[Array, Array, Array]:
-    """-LCB and its derivatives."""
-    return root_beta * deviation - mean, np.full_like(mean, -1.0), np.full_like(mean, root_beta)
+@dataclass(frozen=True)
+class LCB(Acquisition):
+    """Lower confidence bound mu - sqrt(beta) s."""
+
+    beta: float = 4.0
+    log_space: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "beta", number_between(self.beta, "LCB: beta", 0))
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return improvement_surface(belief, lambda mean, deviation: negative_lower_bound(mean, deviation, math.sqrt(self.beta)))
 
 
 def improvement_surface(belief: Belief, score: Score) -> Surface:
-    """A score of mean and deviation as a surface over points, log P(does not fail) added where trials have failed."""
+    """A function of posterior mean and deviation as a surface over points.
+
+    Where trials have failed, the logarithm of the probability of success is added.
+    """
     posterior, feasibility, encoding = belief.objective, belief.feasibility, belief.encoding
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
@@ -74,44 +99,28 @@ def improvement_surface(belief: Belief, score: Score) -> Surface:
     return value
 
 
-@dataclass(frozen=True)
-class LogEI(Acquisition):
-    """The logarithm of expected improvement."""
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return improvement_surface(belief, lambda mean, deviation: log_expected_improvement(mean, deviation, belief.incumbent))
+def negative_mean_surface(belief: Belief) -> Surface:
+    """Minus the posterior mean; the probability of success is not counted."""
+    alone = replace(belief, feasibility=None)
+    return improvement_surface(alone, lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
 
 
-@dataclass(frozen=True)
-class EI(LogEI):
-    """Expected improvement. Searched by its logarithm, which has the same maximum: the same suggestions as ``LogEI``."""
+def log_expected_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
+    """log EI and its derivatives with respect to mean and deviation."""
+    z = (best - mean) / deviation
+    value, slope = log_h(z)
+    slope = slope / deviation
+    return np.log(deviation) + value, -slope, 1.0 / deviation - z * slope
 
 
-@dataclass(frozen=True)
-class PI(Acquisition):
-    """Probability of improvement by more than ``margin`` (in standard deviations of the values seen)."""
-
-    margin: float = 0.01
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.margin) and self.margin >= 0):
-            raise MethodError(f"PI: margin must be a number >= 0, not {self.margin!r}")
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        best = belief.incumbent - self.margin
-        return improvement_surface(belief, lambda mean, deviation: log_probability_of_improvement(mean, deviation, best))
+def log_probability_of_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
+    """log PI and its derivatives with respect to mean and deviation."""
+    z = (best - mean) / deviation
+    value, slope = log_Phi(z)
+    slope = slope / deviation
+    return value, -slope, -z * slope
 
 
-@dataclass(frozen=True)
-class LCB(Acquisition):
-    """Lower confidence bound mu - sqrt(beta) s."""
-
-    beta: float = 4.0
-    log_space: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.beta) and self.beta >= 0):
-            raise MethodError(f"LCB: beta must be a number >= 0, not {self.beta!r}")
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return improvement_surface(belief, lambda mean, deviation: negative_lower_bound(mean, deviation, math.sqrt(self.beta)))
+def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tuple[Array, Array, Array]:
+    """-LCB and its derivatives with respect to mean and deviation."""
+    return root_beta * deviation - mean, np.full_like(mean, -1.0), np.full_like(mean, root_beta)

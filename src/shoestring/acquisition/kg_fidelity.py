@@ -1,18 +1,22 @@
-"""The knowledge gradient over continuous fidelities: what an observation says of the answer, for each unit of its cost.
+"""Continuous-fidelity knowledge gradient (cfKG): KG at the target fidelity per unit of cost, over points and fidelities together.
 
-Source: "Continuous-fidelity Bayesian optimization with knowledge gradient", equations 3.2 to 3.5.
+Source: Wu and Frazier, "Continuous-fidelity Bayesian optimization with knowledge gradient" (2017), equations 3.2 to 3.5.
 
-    cfKG(x, s) = ( min_x' mu(x', 1) - E[ min_x' mu_new(x', 1) ] ) / cost(x, s)                                  (3.2)
+Notation
+    x, s, cost(x, s)    a configuration, its fidelities, the expected cost of the study's cost model;  s = 1 is the target
+    mu, mu_new          the posterior mean before and after an observation at (x, s)
 
-maximised over x and all fidelities s together (3.3). Of a batch, the cost is that of its dearest member where all run at the same
-time (3.4), or the sum: with g what the others bring and c what they cost, a further member has
+    cfKG(x, s) = ( min_x' mu(x', 1) - E[ min_x' mu_new(x', 1) ] ) / cost(x, s)                                    (3.2)
+    maximized over x and all fidelities s together                                                                (3.3)
 
-    ( g + KG(x, s | the others) ) / max(c, cost(x, s))              batch = "max", the default
+The numerator is the KG of ``knowledge_gradient``, exact over a discretization at the target fidelity. The cost of a batch is
+that of its most expensive member where all run at the same time (3.4), or the sum. A further member of a batch, whose other
+members have KG g and cost c, is valued by
+
+    ( g + KG(x, s | the others) ) / max(c, cost(x, s))              batch = "max", the default: (3.4)
     KG(x, s | the others) / cost(x, s)                              batch = "sum"
 
-so that under "max" whatever costs no more than the others is free. The numerator is that of ``knowledge``, exact over a set of
-points at the target fidelity; the cost is E[c] of the study's cost model. ``StochasticKG`` is the paper's own estimator, for
-reference.
+so that under "max" a trial that costs no more than the others is free. ``StochasticKG`` has the paper's own estimator.
 """
 
 from __future__ import annotations
@@ -27,73 +31,79 @@ from ..numerics import Array
 from ..space.parameters import Fidelity
 from ..space.space import Space
 from ..surrogate.belief import Belief
-from .cost_aware import negative_log_cost, per_cost
+from .cost_aware import cost_weighted_surface, negative_log_cost
 from .knowledge_gradient import KG
 from .optimize.optimizer import Surface
 
-OVERHEAD = 0.01  # of the cost at the target: what an evaluation is taken to cost at fidelity 0 while costs are not known
+ASSUMED_OVERHEAD = 0.01  # of the cost at the target: what a trial at fidelity 0 is assumed to cost while no cost is known
+DIFFERENCE_STEP = 1e-4  # of the unit cube, for the derivative of the assumed cost
 
 
 @dataclass(frozen=True)
 class CFKG(KG):
-    """Knowledge per unit of cost, over configurations and fidelities together. Without fidelities: KG per unit of cost.
+    """KG per unit of cost, over configurations and fidelities together. Without fidelities: KG per unit of cost.
 
-    batch   what several trials at once (``ask_many``) cost: "max", their time, or "sum"
+    batch   the cost of several trials at once (``ask_many``): "max", that of the most expensive one (their time), or "sum"
     """
 
     batch: Literal["max", "sum"] = "max"
-    others: tuple[float, float] | None = field(default=None, repr=False)  # what they bring and cost, while a batch is chosen
+    others: tuple[float, float] | None = field(default=None, repr=False)  # KG and cost of the other members of a batch
     uses_cost: ClassVar[bool] = True
     chooses_fidelity: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.batch not in ("max", "sum"):
-            raise MethodError(f'{type(self).__name__}: batch must be "max" (the dearest trial) or "sum", not {self.batch!r}')
+            raise MethodError(
+                f'{type(self).__name__}: batch must be "max" (the cost of the most expensive trial) or "sum", not {self.batch!r}'
+            )
 
-    def weighed(self, gain: Surface, belief: Belief) -> Surface:
+    def cost_weighted(self, log_kg: Surface, belief: Belief) -> Surface:
+        """log cfKG, given log KG (3.2); as a further member of a batch, (3.4)."""
         if belief.cost is None:
-            return per_share(gain, belief.encoding.space) if belief.encoding.space.fidelities else gain
-        return per_cost(gain, belief, 1.0) if self.others is None else beside(gain, negative_log_cost(belief), *self.others)
+            return assumed_cost_weighted_surface(log_kg, belief.encoding.space) if belief.encoding.space.fidelities else log_kg
+        if self.others is None:
+            return cost_weighted_surface(log_kg, belief, 1.0)
+        return batch_member_surface(log_kg, negative_log_cost(belief), *self.others)
 
-    def as_batch_member(self, brought: float, paid: float) -> Self:
-        """As a further member of a batch that brings and costs so much."""
-        return replace(self, others=(brought, paid)) if self.batch == "max" else self
+    def as_batch_member(self, gain: float, cost: float) -> Self:
+        return replace(self, others=(gain, cost)) if self.batch == "max" else self
 
 
-def beside(gain: Surface, cheapness: Surface, brought: float, paid: float) -> Surface:
-    """log (brought + KG) - log max(paid, cost)."""
-    log_brought, log_paid = np.log(max(brought, 1e-300)), np.log(paid)
+def batch_member_surface(log_kg: Surface, negative_cost: Surface, gain: float, cost: float) -> Surface:
+    """log (gain + KG) - log max(cost, expected cost), given log KG and -log expected cost (3.4)."""
+    log_gain, log_cost = np.log(max(gain, 1e-300)), np.log(cost)
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-        found, slope = gain(U, gradient)
-        cheap, d_cheap = cheapness(U, gradient)
-        total = np.logaddexp(log_brought, found)
-        worth = total + np.minimum(cheap, -log_paid)
+        found, slope = log_kg(U, gradient)
+        cheap, d_cheap = negative_cost(U, gradient)
+        joint = np.logaddexp(log_gain, found)
+        total = joint + np.minimum(cheap, -log_cost)
         if slope is None or d_cheap is None:
-            return worth, None
-        return worth, np.exp(found - total)[:, None] * slope + np.where(cheap < -log_paid, 1.0, 0.0)[:, None] * d_cheap
+            return total, None
+        return total, np.exp(found - joint)[:, None] * slope + np.where(cheap < -log_cost, 1.0, 0.0)[:, None] * d_cheap
 
     return value
 
 
-def per_share(gain: Surface, space: Space) -> Surface:
-    """gain - log cost while nothing is known of costs: in proportion to each fidelity's share of its target."""
-    goals = {j: each for j, each in enumerate(space.values()) if isinstance(each, Fidelity)}
+def assumed_cost_weighted_surface(log_gain: Surface, space: Space) -> Surface:
+    """log gain - log cost while no cost is known: the cost is assumed proportional to each fidelity's share of its target."""
+    fidelities = {j: each for j, each in enumerate(space.values()) if isinstance(each, Fidelity)}
 
-    def cheapness(U: Array) -> Array:
+    def negative_cost(U: Array) -> Array:
         total = np.zeros(len(U))
-        for j, each in goals.items():
-            total -= np.log(OVERHEAD + np.maximum(each.relaxed(U[:, j]) / each.goal, 0.0) if each.goal > 0 else np.ones(len(U)))
+        for j, each in fidelities.items():
+            share = each.relaxed(U[:, j]) / each.goal if each.goal > 0 else None
+            total -= np.log(np.ones(len(U)) if share is None else ASSUMED_OVERHEAD + np.maximum(share, 0.0))
         return total
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-        found, slope = gain(U, gradient)
+        found, slope = log_gain(U, gradient)
         if slope is not None:
             slope = slope.copy()
-            for j in goals:  # by differences: one coordinate each, of a function that costs nothing
+            for j in fidelities:  # by central differences: the function costs nothing, and each fidelity is one coordinate
                 move = np.zeros(U.shape[1])
-                move[j] = 1e-4
-                slope[:, j] += (cheapness(U + move) - cheapness(U - move)) / 2e-4
-        return found + cheapness(U), slope
+                move[j] = DIFFERENCE_STEP
+                slope[:, j] += (negative_cost(U + move) - negative_cost(U - move)) / (2.0 * DIFFERENCE_STEP)
+        return found + negative_cost(U), slope
 
     return value

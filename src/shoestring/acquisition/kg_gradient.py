@@ -1,19 +1,23 @@
-"""What a value and its slopes, observed together, would do to the mean elsewhere.
+"""Derivative-enabled knowledge gradient (d-KG, cf-d-KG): KG where trials report gradients with their values.
 
-Notation: o_n the observations at candidate n, its value and the slopes that are told with values (1 + r of them), with noise;
-S = D D' their covariance, w ~ N(0, I). Observing them moves the mean at p by cov(f(p), o_n) D^-T w. With running trials, whose
-outcomes come first, the same after those: cov and S are then conditioned on them, and their own w moves the mean beforehand.
+Sources: Wu and Frazier, "Continuous-fidelity Bayesian optimization with knowledge gradient" (2017), section 3.4 (cf-d-KG); Wu et
+al. 2017 (d-KG).
 
-The knowledge gradient where trials tell slopes too: the expectation over the value and the gradient observed together.
+Notation (see also ``knowledge_gradient``)
+    o_n             the observation at candidate n: its value and r derivatives, with noise
+    S_n = D D'      the covariance of o_n;   w ~ N(0, I_(1+r))
+    sigma~(p)       cov(f(p), o_n) D^-T, a row of 1 + r numbers:  the mean at p after o_n is mu(p) + sigma~(p) w        (3.6)
+    P               the discretization, as in ``knowledge_gradient``
 
-Source: "Continuous-fidelity Bayesian optimization with knowledge gradient", section 3.4 (cf-d-KG); Wu et al. 2017 (d-KG).
+    d-KG(x) = min mu - E[ min_p (mu(p) + sigma~(p) w) ],    p over P and x itself                                       (1)
 
-    d-KG(x) = min mu - E[ min_i (mu(p_i) + sigma_i(x)' w) ],    w ~ N(0, I) with one entry for the value and each slope
+In 1 + r dimensions there is no closed form. The expectation is a mean over MC_SAMPLES quasi-random w, the same for every x, in
+antithetic pairs w and -w, so that it is never negative without pending points. Its gradient is taken by differences: the samples
+are fixed, and a difference costs no more than the derivative of the factor D would. What is left to gain may be too little for
+any sample to show. There the KG of the value alone, which is exact in log space and never more than d-KG, is used instead.
 
-over the same set of points P as ``knowledge``. In so many dimensions there is no closed form: SAMPLES quasi-random w, the same
-for every x, in pairs w and -w, so that the estimate is never negative while no trial runs. The gradient is by differences: the
-samples are fixed, and a difference costs no more than a derivative of S's factor would. What is left to gain may be too little
-for any sample to show; there the value alone, whose KG is exact in logarithms, stands in, which is never more.
+Pending points are observed first. Then cov and S are those of the posterior conditioned on them, and their own w shifts the mean
+beforehand.
 """
 
 from __future__ import annotations
@@ -29,166 +33,72 @@ from scipy.special import ndtri
 
 from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
-from ..surrogate.covariance import DerivativeBlock, ValueBlock, covariance
 from ..surrogate.gradient_data import gradient_noise
-from ..surrogate.kernels import Kernel
+from ..surrogate.kernels import DerivativeBlock, Kernel, ValueBlock, covariance
 from ..surrogate.posterior import Posterior
 from .kg_fidelity import CFKG
-from .knowledge_gradient import KG, LookAhead, fantasy_minimisers
+from .knowledge_gradient import KG, DiscretizedKG, fantasy_minimisers
 from .optimize.batched_bfgs import ascend
 from .optimize.candidates import quasi_random
 from .optimize.optimizer import Surface
 
-JITTER = 1e-9
+MC_SAMPLES = 64  # of w; more in many dimensions
+FANTASIES_PER_CANDIDATE = 6  # outcomes, values with derivatives, whose minimisers refine the discretization
+MAX_FANTASY_DESCENT_STEPS = 15
+FANTASY_TOLERANCE = 1e-6  # gain of a step at which a descent ends, in deviations of the model
+DIFFERENCE_STEP = 1e-5  # of the unit cube
+RELATIVE_JITTER = 1e-9  # of the prior variance of each observation
 
 
 @dataclass(frozen=True)
-class Told:
-    """What trials tell: a value with noise, and slopes along ``columns`` with a share of noise."""
-
-    posterior: Posterior
-    columns: NDArray[np.intp]
-    share: float
-
-    def parts(self, Z: Array) -> tuple[ValueBlock, DerivativeBlock]:
-        """Values at Z, and slopes, those of one point together."""
-        kernel, r = self.posterior.kernel, len(self.columns)
-        return ValueBlock(kernel.scale(Z)), DerivativeBlock.at(kernel, np.repeat(Z, r, axis=0), np.tile(self.columns, len(Z)))
-
-    def moves(self, Z: Array, P: Array, G: Array, active: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
-        """cov D^-T of each candidate Z[n] with all of P (N x m x (1 + r)), and with its own answer G[n] (N x (1 + r)).
-
-        ``active`` (N x r) says which parameters count at a candidate: the others tell no slope there.
-        """
-        posterior, kernel, count, r = self.posterior, self.posterior.kernel, len(Z), len(self.columns)
-        values, slopes = self.parts(Z)
-
-        def grouped(of_values: Array, of_slopes: Array) -> Array:
-            of_slopes = of_slopes.reshape(*of_slopes.shape[:-1], count, r)
-            if active is not None:
-                of_slopes = of_slopes * active
-            return np.concatenate([of_values[..., None], of_slopes], axis=-1)
-
-        V = grouped(posterior.R @ posterior.basis.to(values), posterior.R @ posterior.basis.to(slopes))  # n x N x (1 + r)
-        S = -np.einsum("knp,knq->npq", V, V)
-        S[:, 0, 0] += kernel.variance + posterior.noise
-        inner = np.arange(1, r + 1)
-        steep = gradient_noise(kernel, 1.0, slopes).reshape(count, r)  # what a slope may be beforehand
-        S[:, inner, inner] += (1.0 + self.share) * steep
-        S[:, np.arange(r + 1), np.arange(r + 1)] += JITTER * np.concatenate([np.full((count, 1), kernel.variance), steep], axis=1)
-        inverse = np.linalg.inv(np.linalg.cholesky(S))
-        fixed = ValueBlock(kernel.scale(P))
-        there = grouped(covariance(kernel, fixed, values), covariance(kernel, fixed, slopes))  # m x N x (1 + r)
-        there = there - np.einsum("km,knp->mnp", posterior.R @ posterior.basis.to(fixed), V)
-        own = paired_prior(kernel, values, slopes, kernel.scale(G), r)
-        if active is not None:
-            own[:, 1:] *= active
-        own = own - np.einsum("kn,knp->np", posterior.R @ posterior.basis.to_values(kernel.scale(G)), V)
-        return np.einsum("mnp,nqp->nmq", there, inverse), np.einsum("np,nqp->nq", own, inverse)
-
-
-def paired_prior(kernel: Kernel, values: ValueBlock, slopes: DerivativeBlock, answers: Array, r: int) -> Array:
-    """Prior covariances of f at each answer with the value and slopes at its own candidate (N x (1 + r))."""
-    apart = values.A - answers
-    k, slope = kernel.profiled(np.einsum("ij,ij->i", apart, apart))
-    along = np.take_along_axis(apart, slopes.columns.reshape(len(answers), r), axis=1)
-    return np.column_stack([k, 2.0 * slope[:, None] * along * slopes.s.reshape(len(answers), r)])
-
-
-@dataclass(frozen=True)
-class Running:
-    """What running trials will tell, and the posterior once they have: cov with them times C^-T moves the mean."""
-
-    before: Posterior
-    after: Posterior
-    parts: tuple[ValueBlock, DerivativeBlock]
-    inverse: Array  # C^-1
-
-    @classmethod
-    def of(cls, belief: Belief) -> Running:
-        before = belief.without_pending
-        assert before is not None
-        told = Told(before, belief.gradient_columns, belief.gradient_noise_share)
-        values, slopes = told.parts(belief.pending)
-        encoding = belief.encoding
-        if encoding.conditional and len(belief.pending_at_target):  # what is not active there tells no slope
-            active = encoding.space.active(belief.pending_at_target)[:, encoding.groups[belief.gradient_columns]].ravel()
-            slopes = DerivativeBlock(slopes.A[active], slopes.columns[active], slopes.s[active])
-        noise = gradient_noise(before.kernel, belief.gradient_noise_share, slopes) + JITTER * gradient_noise(before.kernel, 1.0, slopes)
-        noises = np.concatenate([np.full(len(values), before.noise), noise])
-        values_batches = np.block([
-            [before.covariance_of(values, values), before.covariance_of(values, slopes)],
-            [before.covariance_of(slopes, values), before.covariance_of(slopes, slopes)],
-        ])
-        values_batches[np.diag_indices(len(values_batches))] += noises
-        factor, _ = cholesky(values_batches)
-        after = before.condition_on(values, before.expected(values), noises[: len(values)])
-        after = after.condition_on(slopes, after.expected(slopes), noise)
-        return cls(before, after, (values, slopes), np.asarray(np.linalg.inv(factor), dtype=float))
-
-    def moves(self, X: Array) -> Array:
-        """At features X (m x all that they tell)."""
-        there = ValueBlock(self.before.kernel.scale(X))
-        return np.hstack([self.before.covariance_of(there, part) for part in self.parts]) @ self.inverse.T
-
-
-SAMPLES = 64
-IMAGINED = 6  # outcomes, value and slopes, after which the mean is minimised again
-STEP = 1e-5  # of differences, in the unit cube
-DESCENT = 15
-
-
-@dataclass(frozen=True)
-class SlopedLookAhead(LookAhead):
-    """A belief whose next observation is a value with slopes."""
+class DiscretizedDerivativeKG(DiscretizedKG):
+    """d-KG over a discretization, under one set of hyperparameters. Where no gradients are expected, it is KG."""
 
     def surface(self) -> Surface:
         """log d-KG over points."""
-        exact, encoding = super().surface(), self.belief.encoding
+        value_only, encoding = super().surface(), self.belief.encoding
         if not len(self.belief.gradient_columns):
-            return exact
+            return value_only
         sampled = self.sampled()
         moving = np.flatnonzero(encoding.numeric)
 
-        def alone(U: Array) -> Array:
-            return np.maximum(exact(U, False)[0], sampled(U))
+        def highest(U: Array) -> Array:
+            return np.maximum(value_only(U, False)[0], sampled(U))
 
         def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
             if not gradient:
-                return alone(U), None
-            steps = STEP * np.eye(U.shape[1])[moving]
-            stacked = alone(np.vstack([U, *(U + step for step in steps), *(U - step for step in steps)]))
+                return highest(U), None
+            steps = DIFFERENCE_STEP * np.eye(U.shape[1])[moving]
+            stacked = highest(np.vstack([U, *(U + step for step in steps), *(U - step for step in steps)]))
             found = stacked.reshape(-1, len(U))
             slope = np.zeros_like(U)
-            slope[:, moving] = ((found[1 : len(moving) + 1] - found[len(moving) + 1 :]) / (2.0 * STEP)).T
+            slope[:, moving] = ((found[1 : len(moving) + 1] - found[len(moving) + 1 :]) / (2.0 * DIFFERENCE_STEP)).T
             return found[0], slope
 
         return value
 
-    def imagined(self, candidates: Array) -> Array:
-        return minimisers_with_slopes(self, candidates)
+    def fantasy_minimisers(self, candidates: Array) -> Array:
+        return derivative_fantasy_minimisers(self, candidates)
 
     def sampled(self) -> Callable[[Array], Array]:
-        """log d-KG by the fixed samples, as a function of points; -inf where none of them shows a gain."""
+        """log of the Monte Carlo mean in (1), as a function of points; -inf where no sample shows a gain."""
         belief, encoding = self.belief, self.belief.encoding
         P = encoding.features(self.points)
-        running = Running.of(belief) if len(belief.pending) else None
-        posterior = belief.objective if running is None else running.after
-        told = Told(posterior, belief.gradient_columns, belief.gradient_noise_share)
-        first = 0 if running is None else len(running.inverse)
-        w = normals(first + 1 + len(belief.gradient_columns))
+        pending = PendingObservations.of(belief) if len(belief.pending) else None
+        posterior = belief.objective if pending is None else pending.after
+        observation = GradientObservation(posterior, belief.gradient_columns, belief.gradient_noise_share)
+        first = 0 if pending is None else len(pending.inverse)
+        w = antithetic_normals(first + 1 + len(belief.gradient_columns))
         mean = posterior.mean_at(P)
-        before = mean[:, None] + (0.0 if running is None else running.moves(P) @ w[:, :first].T)  # m x S
+        before = mean[:, None] + (0.0 if pending is None else pending.sigma_tilde(P) @ w[:, :first].T)  # m x S
 
         def value(U: Array) -> Array:
             Z, G = encoding.features(U), encoding.features(encoding.space.at_target(U))
             active = encoding.space.active(U)[:, encoding.groups[belief.gradient_columns]] if encoding.conditional else None
-            there, own = told.moves(Z, P, G, active)
-            offset = posterior.mean_at(G)[:, None] + (0.0 if running is None else running.moves(G) @ w[:, :first].T)
-            after = np.minimum(
-                (before + there @ w[:, first:].T).min(axis=1), offset + own @ w[:, first:].T
-            )  # N x S
-            now = np.minimum(before.min(axis=0), offset) if running is not None else np.minimum(mean.min(), offset)
+            sigma, own_sigma = observation.sigma_tilde(Z, P, G, active)
+            own = posterior.mean_at(G)[:, None] + (0.0 if pending is None else pending.sigma_tilde(G) @ w[:, :first].T)
+            after = np.minimum((before + sigma @ w[:, first:].T).min(axis=1), own + own_sigma @ w[:, first:].T)  # N x S
+            now = np.minimum(before.min(axis=0), own) if pending is not None else np.minimum(mean.min(), own)
             gain = (now - after).mean(axis=1)
             with np.errstate(divide="ignore"):
                 total = np.log(np.maximum(gain, 0.0))
@@ -197,56 +107,156 @@ class SlopedLookAhead(LookAhead):
         return value
 
 
+@dataclass(frozen=True)
+class DKG(KG):
+    """d-KG: the knowledge gradient of a value and its gradient. While no gradients are reported: KG."""
+
+    estimator: ClassVar[type[DiscretizedKG]] = DiscretizedDerivativeKG
+
+
+@dataclass(frozen=True)
+class CFDKG(CFKG):
+    """cf-d-KG: d-KG per unit of cost, over configurations and fidelities together."""
+
+    estimator: ClassVar[type[DiscretizedKG]] = DiscretizedDerivativeKG
+
+
+@dataclass(frozen=True)
+class GradientObservation:
+    """What a trial reports: a value with noise, and derivatives along ``columns`` with a share of their variance as noise."""
+
+    posterior: Posterior
+    columns: NDArray[np.intp]
+    noise_share: float
+
+    def blocks(self, Z: Array) -> tuple[ValueBlock, DerivativeBlock]:
+        """Values at Z, and derivatives, those of one point together."""
+        kernel, r = self.posterior.kernel, len(self.columns)
+        return ValueBlock(kernel.scale(Z)), DerivativeBlock.at(kernel, np.repeat(Z, r, axis=0), np.tile(self.columns, len(Z)))
+
+    def sigma_tilde(self, Z: Array, P: Array, G: Array, active: NDArray[np.bool_] | None = None) -> tuple[Array, Array]:
+        """sigma~ of each candidate Z[n] at all of P (N x m x (1 + r)), and at its own target G[n] (N x (1 + r)).
+
+        ``active`` (N x r) says which parameters are active at a candidate: the others report no derivative there.
+        """
+        posterior, kernel, count, r = self.posterior, self.posterior.kernel, len(Z), len(self.columns)
+        values, derivatives = self.blocks(Z)
+
+        def grouped(of_values: Array, of_derivatives: Array) -> Array:
+            of_derivatives = of_derivatives.reshape(*of_derivatives.shape[:-1], count, r)
+            if active is not None:
+                of_derivatives = of_derivatives * active
+            return np.concatenate([of_values[..., None], of_derivatives], axis=-1)
+
+        R, basis = posterior.R, posterior.basis
+        V = grouped(R @ basis.covariance_with(values), R @ basis.covariance_with(derivatives))  # n x N x (1 + r)
+        S = -np.einsum("knp,knq->npq", V, V)
+        S[:, 0, 0] += kernel.variance + posterior.noise
+        inner = np.arange(1, r + 1)
+        prior = gradient_noise(kernel, 1.0, derivatives).reshape(count, r)  # the prior variance of each derivative
+        S[:, inner, inner] += (1.0 + self.noise_share) * prior
+        jitter = RELATIVE_JITTER * np.concatenate([np.full((count, 1), kernel.variance), prior], axis=1)
+        S[:, np.arange(r + 1), np.arange(r + 1)] += jitter
+        inverse = np.linalg.inv(np.linalg.cholesky(S))  # D^-1
+        fixed = ValueBlock(kernel.scale(P))
+        at_P = grouped(covariance(kernel, fixed, values), covariance(kernel, fixed, derivatives))  # m x N x (1 + r)
+        at_P = at_P - np.einsum("km,knp->mnp", posterior.R @ posterior.basis.covariance_with(fixed), V)
+        at_G = paired_prior(kernel, values, derivatives, kernel.scale(G), r)
+        if active is not None:
+            at_G[:, 1:] *= active
+        at_G = at_G - np.einsum("kn,knp->np", posterior.R @ posterior.basis.covariance_at(G), V)
+        return np.einsum("mnp,nqp->nmq", at_P, inverse), np.einsum("np,nqp->nq", at_G, inverse)
+
+
+def paired_prior(kernel: Kernel, values: ValueBlock, derivatives: DerivativeBlock, targets: Array, r: int) -> Array:
+    """Prior covariances of f at each scaled target with the value and derivatives at its own candidate (N x (1 + r))."""
+    difference = values.A - targets
+    k, slope = kernel.covariance_at_distance(np.einsum("ij,ij->i", difference, difference))
+    along = np.take_along_axis(difference, derivatives.columns.reshape(len(targets), r), axis=1)
+    return np.column_stack([k, 2.0 * slope[:, None] * along * derivatives.s.reshape(len(targets), r)])
+
+
+@dataclass(frozen=True)
+class PendingObservations:
+    """What pending points will report, and the posterior once they have: their sigma~ is cov C^-T, C C' their covariance."""
+
+    before: Posterior
+    after: Posterior
+    blocks: tuple[ValueBlock, DerivativeBlock]
+    inverse: Array  # C^-1
+
+    @classmethod
+    def of(cls, belief: Belief) -> PendingObservations:
+        before = belief.without_pending
+        assert before is not None
+        observation = GradientObservation(before, belief.gradient_columns, belief.gradient_noise_share)
+        values, derivatives = observation.blocks(belief.pending)
+        encoding = belief.encoding
+        if encoding.conditional and len(belief.pending_at_target):  # an inactive parameter reports no derivative
+            active = encoding.space.active(belief.pending_at_target)[:, encoding.groups[belief.gradient_columns]].ravel()
+            derivatives = DerivativeBlock(derivatives.A[active], derivatives.columns[active], derivatives.s[active])
+        noise = gradient_noise(before.kernel, belief.gradient_noise_share, derivatives)
+        noise = noise + RELATIVE_JITTER * gradient_noise(before.kernel, 1.0, derivatives)
+        noises = np.concatenate([np.full(len(values), before.noise), noise])
+        joint = np.block([
+            [before.covariance_of(values, values), before.covariance_of(values, derivatives)],
+            [before.covariance_of(derivatives, values), before.covariance_of(derivatives, derivatives)],
+        ])
+        joint[np.diag_indices(len(joint))] += noises
+        factor, _ = cholesky(joint)
+        after = before.condition_on(values, before.expected(values), noises[: len(values)])
+        after = after.condition_on(derivatives, after.expected(derivatives), noise)
+        return cls(before, after, (values, derivatives), np.asarray(np.linalg.inv(factor), dtype=float))
+
+    def sigma_tilde(self, X: Array) -> Array:
+        """sigma~ at features X (m x number of pending values and derivatives)."""
+        at_X = ValueBlock(self.before.kernel.scale(X))
+        return np.hstack([self.before.covariance_of(at_X, block) for block in self.blocks]) @ self.inverse.T
+
+
 @cache
-def normals(dimensions: int) -> Array:
-    """SAMPLES quasi-random normal vectors, or more in many dimensions, in pairs w, -w, with second moments exactly those of
-    N(0, I): so few have others by chance, and each deviation that is too wide is knowledge that is not there.
+def antithetic_normals(dimensions: int) -> Array:
+    """MC_SAMPLES quasi-random normal vectors, or more in many dimensions, in pairs w, -w.
+
+    Their second moments are exactly those of N(0, I): in so few samples they would differ by chance, and each deviation that is
+    too wide would count as a gain that is not there.
     """
-    count = max(SAMPLES // 2, 4 * dimensions)
+    count = max(MC_SAMPLES // 2, 4 * dimensions)
     half = ndtri(np.clip(quasi_random(count, dimensions, np.random.default_rng(dimensions)), 1e-6, 1 - 1e-6))
     factor = np.linalg.cholesky(half.T @ half / count)
     half = np.linalg.solve(factor, half.T).T
     return np.asarray(np.vstack([half, -half]))
 
 
-def minimisers_with_slopes(ahead: LookAhead, candidates: Array) -> Array:
-    """Where the mean would be lowest after imagined values at the candidates, and after imagined values with slopes."""
-    belief, encoding = ahead.belief, ahead.belief.encoding
-    alone = fantasy_minimisers(ahead, candidates)
-    numbers = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
-    if not len(belief.gradient_columns) or not numbers.any():
-        return alone
-    told, ends = Told(belief.objective, belief.gradient_columns, belief.gradient_noise_share), [alone]
+def derivative_fantasy_minimisers(kg: DiscretizedKG, candidates: Array) -> Array:
+    """Minimisers of the posterior mean after imagined values at the candidates, and after imagined values with derivatives."""
+    belief, encoding = kg.belief, kg.belief.encoding
+    value_only = fantasy_minimisers(kg, candidates)
+    free = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
+    if not len(belief.gradient_columns) or not free.any():
+        return value_only
+    observation = GradientObservation(belief.objective, belief.gradient_columns, belief.gradient_noise_share)
+    found = [value_only]
     for u in candidates:
         Z = encoding.features(u[None, :])
-        (values, slopes), answer = told.parts(Z), encoding.space.at_target(u[None, :])
-        outcomes = normals(1 + len(belief.gradient_columns))
-        for w in outcomes[:: max(len(outcomes) // IMAGINED, 1)]:
+        (values, derivatives), target = observation.blocks(Z), encoding.space.at_target(u[None, :])
+        outcomes = antithetic_normals(1 + len(belief.gradient_columns))
+        for w in outcomes[:: max(len(outcomes) // FANTASIES_PER_CANDIDATE, 1)]:
             root = np.sqrt(float(belief.objective.mean_and_variance(Z)[1][0]) + belief.objective.noise)
-            one = belief.objective.condition_on(
+            fantasy = belief.objective.condition_on(
                 values, belief.objective.expected(values) + root * w[:1], np.array([belief.objective.noise])
             )
-            spread = np.sqrt(np.maximum(np.diag(one.covariance_of(slopes, slopes)), 0.0))
-            future = one.condition_on(slopes, one.expected(slopes) + spread * w[1:], 1e-6 * np.maximum(spread**2, 1e-12))
+            spread = np.sqrt(np.maximum(np.diag(fantasy.covariance_of(derivatives, derivatives)), 0.0))
+            fantasy = fantasy.condition_on(
+                derivatives, fantasy.expected(derivatives) + spread * w[1:], 1e-6 * np.maximum(spread**2, 1e-12)
+            )
 
-            def falling(points: Array, posterior: Posterior = future) -> tuple[Array, Array]:
+            def negative_mean(points: Array, posterior: Posterior = fantasy) -> tuple[Array, Array]:
                 mean, _, slope, _ = posterior.with_gradients(encoding.features(points))
                 return -mean, -encoding.pull_back(points, slope)
 
-            low = ahead.points[int(np.argmin(future.mean_at(encoding.features(ahead.points))))]
-            ends.append(encoding.space.snap(ascend(falling, np.vstack([answer, low]), numbers, steps=DESCENT, tolerance=1e-6)[0]))
-    return np.vstack(ends)
-
-
-@dataclass(frozen=True)
-class DKG(KG):
-    """The knowledge gradient of a value and its slopes. While no slopes are told: KG."""
-
-    ahead: ClassVar[type[LookAhead]] = SlopedLookAhead
-
-
-@dataclass(frozen=True)
-class CFDKG(CFKG):
-    """Knowledge per unit of cost from values and slopes, over configurations and fidelities together."""
-
-    ahead: ClassVar[type[LookAhead]] = SlopedLookAhead
+            lowest = kg.points[int(np.argmin(fantasy.mean_at(encoding.features(kg.points))))]
+            starts = np.vstack([target, lowest])
+            ends, _ = ascend(negative_mean, starts, free, steps=MAX_FANTASY_DESCENT_STEPS, tolerance=FANTASY_TOLERANCE)
+            found.append(encoding.space.snap(ends))
+    return np.vstack(found)

@@ -1,0 +1,1 @@
+"""The command line interface; ``main`` is its entry point."""

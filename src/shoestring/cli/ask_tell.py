@@ -1,4 +1,4 @@
-"""``ask``, ``tell`` and ``enqueue``: a study whose trials are evaluated by whoever asks for them, a shell script for example."""
+"""``ask``, ``tell`` and ``enqueue``: the ask-and-tell interface for shell scripts, which evaluate the trials themselves."""
 
 from __future__ import annotations
 
@@ -11,22 +11,29 @@ from typing import Any
 import click
 
 from .._format import config_text, rounded
-from .console import answer, arguments, command, load, note, opened, wants_json
-from .options import check_seconds, complete_names, json_option, name_argument, storage_option
-from .params import number, option
+from .console import (
+    json_requested,
+    load_study,
+    opened_storage,
+    print_note,
+    print_result,
+    shoestring_command,
+    storage_arguments,
+)
+from .options import check_seconds, complete_names, json_option, name_argument, read_number, read_value, storage_option
 from .show import trial_json
 
-_NEGATIVE = re.compile(r"-(\d|\.\d|inf|nan).*", re.IGNORECASE)
+_NEGATIVE_NUMBER = re.compile(r"-(\d|\.\d|inf|nan).*", re.IGNORECASE)
 
 
-@click.command(short_help="The next settings to try.")
+@click.command(short_help="Get the next settings to evaluate.")
 @name_argument
 @click.option("--lease", default="24h", show_default=True, callback=check_seconds, metavar="TIME",
-              help="How long the trial is yours; without a tell until then its settings are asked again.")
+              help="How long the trial is reserved. If no result is reported by then, its settings are asked again.")
 @storage_option
 @json_option
-def ask(name: str | None, lease: float, where: str) -> None:
-    """The next trial to evaluate, as JSON: {"number": 17, "config": {...}}. Then tell its result.
+def ask(name: str | None, lease: float, address: str) -> None:
+    """Get the next trial to evaluate, as JSON: {"number": 17, "config": {...}}. Report its result with tell.
 
     \b
     Example, in a shell script with jq:
@@ -34,43 +41,45 @@ def ask(name: str | None, lease: float, where: str) -> None:
       value=$(./evaluate --lr $(echo $trial | jq .config.lr))
       shoestring tell xgb $(echo $trial | jq .number) $value
     """
-    with opened(where) as storage:
-        study = load(storage, name, where, suggests=True)
+    with opened_storage(address) as storage:
+        study = load_study(storage, name, address, needs_code=True)
         trial = study.ask(lease=lease)
     click.echo(json.dumps({"study": study.name, "number": trial.number, "config": trial.config}))
-    if sys.stderr.isatty() and not wants_json():
-        note(f"next: {command('tell', study.name, str(trial.number), 'VALUE', *arguments(where))}")
+    if sys.stderr.isatty() and not json_requested():
+        following = shoestring_command("tell", study.name, str(trial.number), "VALUE", *storage_arguments(address))
+        print_note(f"next: {following}")
 
 
-class WithNumbers(click.Command):
-    """A command in which -0.5 is a number and no option."""
+class NegativeNumbersCommand(click.Command):
+    """A Click command that reads -0.5 as a number, not as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the options first and everything else after ``--``."""
         with_values = {name for each in self.params if isinstance(each, click.Option) and not each.is_flag for name in each.opts}
         options, words, rest = list[str](), list[str](), iter(args)
         for word in rest:
             if word == "--":
                 words += rest
-            elif word.startswith("-") and not _NEGATIVE.fullmatch(word):
+            elif word.startswith("-") and not _NEGATIVE_NUMBER.fullmatch(word):
                 options += [word, *islice(rest, 1 if word in with_values else 0)]
             else:
                 words.append(word)
         return super().parse_args(ctx, [*options, "--", *words])
 
 
-@click.command(cls=WithNumbers, short_help="The result of a trial.")
+@click.command(cls=NegativeNumbersCommand, short_help="Report the result of a trial.")
 @click.argument("name", shell_complete=complete_names)
 @click.argument("trial", metavar="NUMBER", type=click.IntRange(min=0))
 @click.argument("value", required=False)
-@click.option("--cost", type=float, metavar="COST", help="What it cost, in the study's unit.  [default: the time since ask]")
+@click.option("--cost", type=float, metavar="COST", help="Cost of the trial in the study's unit.  [default: the time since ask]")
 @click.option("--folds", metavar="A,B,...", help="The values of the folds; their mean is the value.")
-@click.option("--error", metavar="TEXT", help="It failed, and why.")
+@click.option("--error", metavar="TEXT", help="The trial failed, for this reason.")
 @storage_option
 @json_option
 def tell(
-    name: str, trial: int, value: str | None, cost: float | None, folds: str | None, error: str | None, where: str
+    name: str, trial: int, value: str | None, cost: float | None, folds: str | None, error: str | None, address: str
 ) -> None:
-    """Tell what came of a trial: its value, or its folds, or why it failed. Telling the same twice does no harm.
+    """Report the result of a trial: its value, or its folds, or why it failed. Reporting the same result twice does no harm.
 
     \b
     Examples:
@@ -79,30 +88,31 @@ def tell(
       shoestring tell xgb 19 --error "out of memory"
     """
     if value is None and folds is None and error is None:
-        raise click.UsageError("what came of it? give a VALUE, --folds or --error")
-    told = None if value is None else read_number(value, "VALUE")
-    parts = None if folds is None else [read_number(fold, "--folds") for fold in folds.split(",")]
-    with opened(where) as storage:
-        study = load(storage, name, where)
-        finished = study.tell(trial, told, cost=cost, folds=parts, error=error)
-    result = rounded(finished.value) if finished.error is None else finished.error
-    answer(trial_json(finished), f"trial {trial} is {finished.state}: {result}", command("ask", name, *arguments(where)))
+        raise click.UsageError("the result is missing; give a VALUE, --folds or --error")
+    result = None if value is None else require_number(value, "VALUE")
+    fold_values = None if folds is None else [require_number(fold, "--folds") for fold in folds.split(",")]
+    with opened_storage(address) as storage:
+        study = load_study(storage, name, address)
+        finished = study.tell(trial, result, cost=cost, folds=fold_values, error=error)
+    text = f"trial {trial} is {finished.state}: {rounded(finished.value) if finished.error is None else finished.error}"
+    print_result(trial_json(finished), text, shoestring_command("ask", name, *storage_arguments(address)))
 
 
-def read_number(text: str, what: str) -> float:
-    found = number(text.strip())
+def require_number(text: str, what: str) -> float:
+    """The text as a float; a wrong command line if it is not a number."""
+    found = read_number(text.strip())
     if found is None:
         raise click.UsageError(f"{what} must be a number, not {text!r}")
     return float(found)
 
 
-@click.command(short_help="Settings to be tried next.")
+@click.command(short_help="Add settings to be evaluated next.")
 @click.argument("name", shell_complete=complete_names)
 @click.argument("settings", nargs=-1, required=True, metavar="JSON | KEY=VALUE...")
 @storage_option
 @json_option
-def enqueue(name: str, settings: tuple[str, ...], where: str) -> None:
-    """Have settings evaluated next, for example some that are known to be good.
+def enqueue(name: str, settings: tuple[str, ...], address: str) -> None:
+    """Add settings to be evaluated next, for example some that are known to be good.
 
     \b
     Examples:
@@ -110,17 +120,18 @@ def enqueue(name: str, settings: tuple[str, ...], where: str) -> None:
       shoestring enqueue xgb lr=0.01 depth=6
     """
     config = read_config(settings)
-    with opened(where) as storage:
-        study = load(storage, name, where)
+    with opened_storage(address) as storage:
+        study = load_study(storage, name, address)
         checked = study.space.check(config)
         study.enqueue(config)
         record = storage.find(study.name)
-        then = command("resume" if record.settings.get("run") else "ask", name, *arguments(where))
-    answer({"study": name, "config": checked, "waiting": record.waiting}, f"asked next: {config_text(checked)}", then)
+        following = shoestring_command("resume" if record.settings.get("run") else "ask", name, *storage_arguments(address))
+    document = {"study": name, "config": checked, "waiting": record.waiting}
+    print_result(document, f"enqueued: {config_text(checked)}", following)
 
 
 def read_config(settings: tuple[str, ...]) -> dict[str, Any]:
-    """One JSON object, or KEY=VALUE with values as for the options of a parameter."""
+    """A config from one JSON object, or from KEY=VALUE words."""
     if len(settings) == 1 and settings[0].lstrip().startswith("{"):
         try:
             found = json.loads(settings[0])
@@ -133,5 +144,5 @@ def read_config(settings: tuple[str, ...]) -> dict[str, Any]:
         key, equals, value = setting.partition("=")
         if not equals or not key:
             raise click.UsageError(f"{setting!r} cannot be read; write KEY=VALUE, or one JSON object")
-        config[key] = option(value)
+        config[key] = read_value(value)
     return config

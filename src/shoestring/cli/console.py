@@ -1,10 +1,12 @@
-"""How commands answer: for people or, with --json, one document on standard output and nothing else there.
+"""What all commands share: output, error messages, access to the storage, and signals.
 
-Every summary and every error ends with the next command to type.
+**Output.** A command prints text for people or, with --json, one JSON document on standard output and nothing else there. Every
+summary and every error ends with the next command to type. Text that comes from elsewhere (names, errors) is printed without
+control characters, and addresses without their passwords.
 
-Where studies are kept, as one says it on a command line, and how to say it back without its password.
+**Storage.** A storage address is a file, sqlite:///FILE or postgresql://HOST/DATABASE, given by --storage or SHOESTRING_STORAGE.
 
-Ctrl-C, SIGTERM and the end of the terminal while programs run: an interruption, and which one it was.
+**Signals.** Ctrl-C, SIGTERM and a closed terminal interrupt a run; the exit code says which one it was.
 """
 
 from __future__ import annotations
@@ -30,197 +32,213 @@ if TYPE_CHECKING:
     from .. import Study
     from ..storage.base import StudyRecord
 
+JSON_META_KEY = "shoestring.json"  # in click's meta: whether --json was given
+DEFAULT_STORAGE = "shoestring.db"
+STORAGE_VARIABLE = "SHOESTRING_STORAGE"
+EXIT_SIGINT, EXIT_SIGTERM = 130, 143  # the shell's convention: 128 + the number of the signal
+MIN_WIDTH, MAX_WIDTH = 40, 120  # characters in a line of output
+MAX_NAMES_SHOWN = 10  # names of studies in an error message
+# Stands for code that a study was made with and that could not be stored as text.
+DEFAULT_CODE = {"method": "auto", "stop": None, "model": None, "cost_model": "auto", "subset": "auto"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-WANTED = "shoestring.json"  # in click's meta: --json was given
+_PASSWORD = re.compile(r"(?P<before>\w://[^/@\s:]*:)\S*(?=@)|(?P<named>\bpassword=)[^&\s]*", re.IGNORECASE)
 
 
-class Trouble(click.ClickException):
-    """Why it could not be done (exit code 1), the next command to type, and for programs what else is known."""
+# -- errors ----------------------------------------------------------------------------------------------------------
 
-    def __init__(self, message: str, then: str | None = None, document: Mapping[str, Any] | None = None) -> None:
+
+class CommandError(click.ClickException):
+    """A command that failed (exit code 1): the reason, the next command to type, and more fields for the JSON document."""
+
+    def __init__(self, message: str, next_command: str | None = None, document: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
-        self.then, self.document = then, document or {}
-        self.as_json = wants_json()  # the context is gone when it is shown
+        self.next_command, self.document = next_command, document or {}
+        self.as_json = json_requested()  # read now: the context is gone when the error is shown
 
     def show(self, file: Any = None) -> None:
-        from .console import hidden
-
-        text = hidden(printable(self.message))
+        text = hide_passwords(printable(self.message))
         if self.as_json:
-            click.echo(json.dumps({**self.document, "error": text, "next": self.then}))
-        click.echo(f"error: {text}" + (f"\nnext: {self.then}" if self.then else ""), err=True)
+            click.echo(json.dumps({**self.document, "error": text, "next": self.next_command}))
+        click.echo(f"error: {text}" + (f"\nnext: {self.next_command}" if self.next_command else ""), err=True)
 
 
-class WrongUsage(click.UsageError):
-    """A command line that cannot be understood (exit code 2): what Click says of it, and for programs the same as JSON."""
+class CommandLineError(click.UsageError):
+    """A wrong command line (exit code 2): Click's message for people and, with --json, the same as a JSON document."""
 
     def __init__(self, error: click.UsageError, as_json: bool, name: str | None = None) -> None:
-        from .console import hidden
-
-        super().__init__(hidden(printable(error.format_message())), error.ctx)
+        super().__init__(hide_passwords(printable(error.format_message())), error.ctx)
         self.as_json = as_json
-        self.then = f"{error.ctx.command_path} --help" if error.ctx else command(*([name] if name else []), "--help")
+        help_words = [name, "--help"] if name else ["--help"]
+        self.next_command = f"{error.ctx.command_path} --help" if error.ctx else shoestring_command(*help_words)
 
     def show(self, file: Any = None) -> None:
         if self.as_json:
-            click.echo(json.dumps({"error": self.message, "next": self.then}))
+            click.echo(json.dumps({"error": self.message, "next": self.next_command}))
         super().show(file)
 
 
-def wants_json() -> bool:
+# -- output ----------------------------------------------------------------------------------------------------------
+
+
+def json_requested() -> bool:
+    """Whether the present command was given --json."""
     context = click.get_current_context(silent=True)
-    return context is not None and bool(context.meta.get(WANTED))
+    return context is not None and bool(context.meta.get(JSON_META_KEY))
 
 
-def command(*words: str) -> str:
-    """A command of ours as one would type it: the way in which this one was called, then the words."""
+def shoestring_command(*words: str) -> str:
+    """A shoestring command to type, started in the same way as the present one (``shoestring`` or ``python -m shoestring``)."""
     context = click.get_current_context(silent=True)
-    called = (context.find_root().info_name if context is not None else None) or "shoestring"
-    return f"{called} {shlex.join(words)}"
+    program = (context.find_root().info_name if context is not None else None) or "shoestring"
+    return f"{program} {shlex.join(words)}"
 
 
-def answer(document: Any, text: str, then: str | None = None) -> None:
-    """The answer of a command."""
-    if wants_json():
+def print_result(document: Any, text: str, next_command: str | None = None) -> None:
+    """Print the result of a command: the document with --json, otherwise the text and the next command."""
+    if json_requested():
         click.echo(json.dumps(document, allow_nan=False))
         return
-    click.echo(printable(text) + (f"\nnext: {then}" if then else ""))
+    click.echo(printable(text) + (f"\nnext: {next_command}" if next_command else ""))
 
 
-def note(text: str) -> None:
-    """For people, beside the answer; on standard error, so that it is in no pipe."""
-    print(printable(text), file=sys.stderr, flush=True)  # not by Click, which would write into the live line
+def print_note(text: str) -> None:
+    """Print a message for people on standard error, so that it does not get into a pipe."""
+    print(printable(text), file=sys.stderr, flush=True)  # not click.echo, which would write into the live progress line
 
 
 def printable(text: str) -> str:
-    """Without anything that would move a terminal's cursor or colour it: names and errors come from elsewhere."""
+    """The text without control characters, which could move the cursor of a terminal or change its colours."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text).encode("utf-8", "backslashreplace").decode()
 
 
+def hide_passwords(text: str) -> str:
+    """The text with *** in place of the passwords of the addresses in it."""
+    return _PASSWORD.sub(lambda found: f"{found['before'] or found['named']}***", text)
+
+
 def rows_text(rows: Iterable[tuple[str, str]]) -> str:
-    """Labels and texts in two columns, as wide as the terminal allows."""
+    """Labels and texts in two columns, wrapped at the width of the terminal."""
     rows = list(rows)
     indent = max((len(label) for label, _ in rows), default=0) + 2
     lines = []
     for label, text in rows:
         for number, part in enumerate(text.splitlines() or [""]):
             first = f"{label if number == 0 else '':<{indent}}"
-            lines.append(textwrap.fill(part, columns(), initial_indent=first, subsequent_indent=" " * indent) or first.rstrip())
+            wrapped = textwrap.fill(part, terminal_width(), initial_indent=first, subsequent_indent=" " * indent)
+            lines.append(wrapped or first.rstrip())
     return "\n".join(lines)
 
 
 def table_text(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[str] = ()) -> str:
-    """A table; the columns named in ``right`` are flush right, and the last one is cut where the line ends."""
+    """A table; the columns named in ``right`` are aligned right, and lines are cut at the width of the terminal."""
     widths = [max(len(line[j]) for line in [head, *rows]) for j in range(len(head))]
     lines = []
     for line in [head, *rows]:
         cells = zip(line, widths, head, strict=True)
         text = "  ".join(cell.rjust(width) if name in right else cell.ljust(width) for cell, width, name in cells).rstrip()
-        lines.append(text if len(text) <= columns() else text[: columns() - 3] + "...")
+        lines.append(text if len(text) <= terminal_width() else text[: terminal_width() - 3] + "...")
     return "\n".join(lines)
 
 
-def columns() -> int:
-    return max(min(shutil.get_terminal_size((100, 24)).columns, 120), 40)
+def terminal_width() -> int:
+    """Characters in a line of output."""
+    return max(min(shutil.get_terminal_size((100, 24)).columns, MAX_WIDTH), MIN_WIDTH)
 
 
-DEFAULT = "shoestring.db"
-VARIABLE = "SHOESTRING_STORAGE"
-ANY_CODE = {"method": "auto", "stop": None, "model": None, "cost_model": "auto", "subset": "auto"}
-_PASSWORD = re.compile(r"(?P<before>\w://[^/@\s:]*:)\S*(?=@)|(?P<named>\bpassword=)[^&\s]*", re.IGNORECASE)
+# -- storage ---------------------------------------------------------------------------------------------------------
 
 
-def file_of(where: str) -> Path | None:
-    """The file of an SQLite storage; None for a server, and for memory."""
+def sqlite_path(address: str) -> Path | None:
+    """The file of an SQLite storage; None for a server and for memory."""
     from ..storage.url import misspelt
 
-    path = where.partition(":///")[2] if where.startswith("sqlite:") else where
+    path = address.partition(":///")[2] if address.startswith("sqlite:") else address
     return None if "://" in path or misspelt(path) or path in ("", ":memory:", "memory") else Path(path).expanduser()
 
 
-def hidden(text: str) -> str:
-    """A text without the passwords of the addresses in it."""
-    return _PASSWORD.sub(lambda found: f"{found['before'] or found['named']}***", text)
-
-
-def arguments(where: str) -> list[str]:
-    """What to add to a command so that it finds the same studies: nothing where it would anyway."""
-    return [] if where == os.environ.get(VARIABLE, DEFAULT) else ["--storage", hidden(where)]
+def storage_arguments(address: str) -> list[str]:
+    """The --storage option that a command needs to find the same studies; empty if it finds them without."""
+    return [] if address == os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE) else ["--storage", hide_passwords(address)]
 
 
 @contextmanager
-def opened(where: str, *, make: bool = False) -> Iterator[Any]:
-    """The storage, closed afterwards. One that is not there is made only where somebody wants to put something into it."""
+def opened_storage(address: str, *, create: bool = False) -> Iterator[Any]:
+    """The storage at an address, closed afterwards. A missing file is created only with ``create``, otherwise an error."""
     from ..storage import open_storage
 
-    path = file_of(where)
-    if path is not None and not make and not path.is_file():
-        raise Trouble(f"there is no {path} here, so there are no studies in it", command("run", "--help"))
-    storage = open_storage(where)
+    path = sqlite_path(address)
+    if path is not None and not create and not path.is_file():
+        raise CommandError(f"there is no file {path} here, so there are no studies", shoestring_command("run", "--help"))
+    storage = open_storage(address)
     try:
         yield storage
     finally:
         storage.close_connections()
 
 
-def find(storage: Any, name: str | None, where: str) -> StudyRecord:
-    """The study of that name; the only one where no name is given."""
+def find_study(storage: Any, name: str | None, address: str) -> StudyRecord:
+    """The study of that name; without a name, the only one in the storage."""
+    list_command = shoestring_command("ls", *storage_arguments(address))
     if name is not None:
         found: StudyRecord | None = storage.find(name)
         if found is None:
-            raise Trouble(f"there is no study {name!r} in {hidden(where)}{also(storage)}", command("ls", *arguments(where)))
+            raise CommandError(f"there is no study {name!r} in {hide_passwords(address)}{known_names(storage)}", list_command)
         return found
     studies: list[StudyRecord] = storage.studies()
-    if len(studies) != 1:
-        many = f"which of the {len(studies)} studies in {hidden(where)}? Give its name{also(storage)}"
-        raise Trouble(many if studies else f"there are no studies in {hidden(where)}", command("ls", *arguments(where)))
+    if not studies:
+        raise CommandError(f"there are no studies in {hide_passwords(address)}", list_command)
+    if len(studies) > 1:
+        count = f"there are {len(studies)} studies in {hide_passwords(address)}; give the name of one"
+        raise CommandError(f"{count}{known_names(storage)}", list_command)
     return studies[0]
 
 
-def also(storage: Any) -> str:
-    names = [record.name for record in storage.studies()][:10]
-    return f"; there {'is' if len(names) == 1 else 'are'} {', '.join(map(repr, names))}" if names else ""
+def known_names(storage: Any) -> str:
+    """The end of an error message that lists the names of studies."""
+    names = [record.name for record in storage.studies()][:MAX_NAMES_SHOWN]
+    return f"; known: {', '.join(map(repr, names))}" if names else ""
 
 
-def load(storage: Any, name: str | None, where: str, *, suggests: bool = False) -> Study:
-    """The study itself, with its trials.
+def load_study(storage: Any, name: str | None, address: str, *, needs_code: bool = False) -> Study:
+    """The study with its trials.
 
-    One that was made with code of which no text could be kept can still be looked at; only suggestions need that code.
+    needs_code   the command computes suggestions, so it needs the method and the models that the study was made with. Without
+                 it, a study whose code could not be stored as text is loaded with the defaults: its trials can still be read.
     """
     from .. import MethodError, Study
 
-    title = find(storage, name, where).name
+    found = find_study(storage, name, address).name
     try:
-        study = Study.load(storage, title)
+        study = Study.load(storage, found)
     except MethodError:
-        if suggests:
+        if needs_code:
             raise
-        study = Study.load(storage, title, **ANY_CODE)
+        study = Study.load(storage, found, **DEFAULT_CODE)
     study.refresh()
     return study
 
 
-CTRL_C, SIGTERM = 130, 143  # as a shell has them: 128 and the signal's number
+# -- signals ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def interruptions() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt inside, SIGTERM and SIGHUP its subclass Terminated.
+def signals_as_exceptions() -> Iterator[None]:
+    """Inside, Ctrl-C raises KeyboardInterrupt, and SIGTERM and SIGHUP raise its subclass Terminated.
 
-    A terminal that closes sends SIGHUP, which would end us without a word and leave the programs to themselves.
+    A terminal that closes sends SIGHUP. Its default would end this process at once and leave the programs running.
     """
-    usual = in_main_thread() and hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
-    if usual:  # not so under nohup, for example
+    handles_sighup = in_main_thread() and hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    if handles_sighup:  # under nohup, for example, it is ignored and stays so
         signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
     try:
         with interruptible():
             yield
     finally:
-        if usual:
+        if handles_sighup:
             signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def exit_code(stopped: BaseException | str) -> int:
-    """Of an exception, or of the reason that a run gives for having been interrupted."""
-    by_signal = "SIGTERM" in stopped if isinstance(stopped, str) else isinstance(stopped, Terminated)
-    return SIGTERM if by_signal else CTRL_C
+def interruption_exit_code(cause: BaseException | str) -> int:
+    """The exit code for an exception, or for the reason that an interrupted run gives."""
+    by_sigterm = "SIGTERM" in cause if isinstance(cause, str) else isinstance(cause, Terminated)
+    return EXIT_SIGTERM if by_sigterm else EXIT_SIGINT

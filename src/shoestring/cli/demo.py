@@ -1,11 +1,8 @@
-"""The demo's problem: a gradient-boosting classifier that learns to read digits from few examples.
+"""``demo``: tune a real model in about 40 seconds, and compare the best settings with the defaults.
 
-With 400 images to learn from, scikit-learn's default settings (made for larger data) leave room, and one evaluation
-takes about half a second. Validation and test images are many, so that the errors mean something.
-
-What the demo says at its end: for people, for programs, and as a picture.
-
-``shoestring demo``: tune a real model in well under a minute, and see what it gained.
+The problem is a gradient-boosting classifier of handwritten digits with only 400 training images. scikit-learn's default settings
+are made for larger data, so there is room for improvement, and one evaluation takes about half a second. The validation and test
+sets are large, so that differences in error are not just noise.
 """
 
 from __future__ import annotations
@@ -13,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +18,17 @@ from typing import Any
 import click
 from threadpoolctl import threadpool_limits
 
-from .. import Budget, Choice, Float, Int, Result, Space, Study, __version__
-from .console import rows_text, wants_json
-from .doctor import INSTALL, installed, require
+from .. import Budget, Choice, Float, Int, Result, Space, Study, Trial, __version__
+from ..report.progress import progress_line
+from .console import EXIT_SIGINT, json_requested, rows_text
+from .doctor import INSTALL_EXTRAS, is_installed, require_package
 from .options import check_budget, check_picture, json_option
-from .run import SparingLines
 
-TRAIN, VALIDATION, TEST = 400, 797, 600  # of 1797 images
+TRAINING_IMAGES, VALIDATION_IMAGES, TEST_IMAGES = 400, 797, 600  # of 1797
+PROGRESS_LINES = 4  # one for each quarter of the budget; the last one is the summary
+DEFAULT_PICTURE = Path("shoestring-demo.png")
+EXAMPLE_SCRIPT = Path("examples") / "first_study.py"
+EXAMPLE_CODE = "import shoestring as st; print(st.minimize(lambda c: (c['x'] - 2) ** 2, st.Space(x=st.Float(-5, 5)), budget=20))"
 
 SPACE = Space(
     learning_rate=Float(0.02, 0.5, log=True),
@@ -41,8 +42,81 @@ SPACE = Space(
 )
 
 
+# -- the command -----------------------------------------------------------------------------------------------------
+
+
+@click.command(short_help="Tune a real model in about 40 seconds.")
+@click.option(
+    "--budget", default="40s", show_default=True, callback=check_budget, metavar="BUDGET",
+    help="Training time (40s, 2m), or a number of trials.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the search.")
+@click.option(
+    "--picture", type=click.Path(path_type=Path, dir_okay=False), callback=check_picture, metavar="PATH",
+    help=f"File for the convergence plot.  [default: {DEFAULT_PICTURE}]",
+)
+@json_option
+@click.pass_context
+def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None) -> None:
+    """Tune a gradient-boosting classifier on handwritten digits, in about 40 seconds.
+
+    It tunes eight hyperparameters of scikit-learn's HistGradientBoostingClassifier for the lowest validation error: real
+    numbers, whole numbers, a choice, and a conditional one. Then it compares the best settings with the defaults on test
+    images, and saves a plot of the best value against the time spent. Ctrl-C ends it early and shows the best settings so
+    far (exit code 130).
+
+    \b
+    Examples:
+      shoestring demo
+      shoestring demo --budget 2m --seed 1
+      shoestring demo --budget 30 --picture thirty-trials.svg
+      shoestring demo --json > demo.json
+    """
+    require_package("sklearn", "scikit-learn", "the demo")
+    if picture is not None:
+        require_package("matplotlib", "matplotlib", "--picture")
+    elif is_installed("matplotlib"):
+        picture = DEFAULT_PICTURE
+    else:
+        click.echo(f"no picture will be saved, because matplotlib is not installed: {INSTALL_EXTRAS}", err=True)
+    silent = json_requested()
+    say = (lambda text: None) if silent else click.echo
+
+    digits = Digits()
+    say(introduction(budget))
+    default = Errors(digits.validation_error({}), digits.test_error({}))
+    say(f"  default  {default.validation:.2f} % validation error with the default settings\n")
+    callbacks = [] if silent or sys.stderr.isatty() else [ProgressLines(budget, say)]
+    result = Study(SPACE, seed=seed, name="demo").minimize(digits.validation_error, budget, callbacks=callbacks)
+    found = result.history.best
+    best = None if found is None else Errors(float(found.value or 0.0), digits.test_error(found.config))
+    failure = None
+    if best is None:  # interrupted before the first trial was done: there is nothing to plot
+        picture = None
+    if picture is not None:
+        try:
+            save_picture(result, default.validation, picture)
+        except OSError as error:  # a full disk or a read-only folder: the summary is still printed
+            failure, picture = f"the picture could not be saved: {error}", None
+
+    if silent:
+        click.echo(json.dumps(summary_json(result, seed, default, best, picture)))
+    else:
+        say(summary(result))
+        if best is not None:
+            say("\n" + comparison(default, best))
+        say("" if picture is None else f"\npicture: {picture}")
+        say(f"next, a function of your own: {example_command()}")
+    if failure is not None:
+        raise click.ClickException(failure)
+    ctx.exit(EXIT_SIGINT if result.stop.kind == "interrupted" else 0)
+
+
+# -- the problem -----------------------------------------------------------------------------------------------------
+
+
 class Digits:
-    """The data, split once, and the errors of a configuration in percent. Needs scikit-learn."""
+    """The digits data set, split once, and the errors of a configuration in percent. Needs scikit-learn."""
 
     def __init__(self) -> None:
         from sklearn.datasets import load_digits
@@ -50,58 +124,89 @@ class Digits:
 
         images, digits = load_digits(return_X_y=True)
         rest, self.test_images, rest_digits, self.test_digits = train_test_split(
-            images, digits, test_size=TEST, stratify=digits, random_state=0
+            images, digits, test_size=TEST_IMAGES, stratify=digits, random_state=0
         )
         self.images, self.validation_images, self.digits, self.validation_digits = train_test_split(
-            rest, rest_digits, train_size=TRAIN, test_size=VALIDATION, stratify=rest_digits, random_state=0
+            rest, rest_digits, train_size=TRAINING_IMAGES, test_size=VALIDATION_IMAGES, stratify=rest_digits, random_state=0
         )
 
     def validation_error(self, config: Mapping[str, Any]) -> float:
-        """What is minimised."""
+        """The objective."""
         return self._error(config, self.validation_images, self.validation_digits)
 
     def test_error(self, config: Mapping[str, Any]) -> float:
-        """On images that neither training nor tuning has seen."""
+        """The error on images that were used neither for training nor for tuning."""
         return self._error(config, self.test_images, self.test_digits)
 
     def _error(self, config: Mapping[str, Any], images: Any, digits: Any) -> float:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         model = HistGradientBoostingClassifier(random_state=0, **config)
-        with threadpool_limits(1):  # steady times: this model uses every core it finds
+        with threadpool_limits(1):  # this model uses all cores; on one, its training time is more stable
             model.fit(self.images, self.digits)
             return 100.0 * (1.0 - float(model.score(images, digits)))
 
 
-EXAMPLE = Path("examples") / "first_study.py"
-ONE_LINER = "import shoestring as st; print(st.minimize(lambda c: (c['x'] - 2) ** 2, st.Space(x=st.Float(-5, 5)), budget=20))"
-
-
 @dataclass(frozen=True)
 class Errors:
-    """Shares of images read wrongly, in percent."""
+    """Share of misclassified images, in percent."""
 
     validation: float
     test: float
 
 
+# -- what it prints --------------------------------------------------------------------------------------------------
+
+
+class ProgressLines:
+    """A callback that prints a line of progress at each quarter of the budget, for a pipe or a log file."""
+
+    def __init__(self, budget: Budget, say: Callable[[str], object]) -> None:
+        self.budget, self.say, self.reached = budget, say, 0
+
+    def __call__(self, study: Study, trial: Trial) -> None:
+        reached = int(PROGRESS_LINES * self.share_spent(study))
+        if self.reached < reached < PROGRESS_LINES:
+            self.say(progress_line(study.state, self.budget))
+        self.reached = max(self.reached, reached)
+
+    def share_spent(self, study: Study) -> float:
+        """The share of the budget that is spent, by the limit that is closest to its end."""
+        history = study.history
+        used = ((history.trials_used, self.budget.trials), (history.spent, self.budget.cost))
+        return max(spent / limit for spent, limit in used if limit is not None)
+
+
+def introduction(budget: Budget) -> str:
+    """The model, the data and the budget."""
+    limit = f"{budget.trials} trials" if budget.cost is None else f"{budget.cost:g} s of training"
+    images = f"{TRAINING_IMAGES} for training, {VALIDATION_IMAGES} for validation, {TEST_IMAGES} for testing"
+    return "\n".join((
+        click.style(f"Shoestring {__version__}: tuning a gradient-boosting classifier", bold=True),
+        f"  model    scikit-learn's HistGradientBoostingClassifier, {len(SPACE)} hyperparameters",
+        f"  data     images of handwritten digits: {images}",
+        f"  budget   {limit}, on one core",
+    ))
+
+
 def summary(result: Result) -> str:
-    """The library's own summary, without its advice for people who hold the result in Python."""
-    return rows_text([(label, text) for label, text in result.rows() if label != "go on"])
+    """The summary of the result, without the row that names Python code to continue with."""
+    return rows_text([(label, text) for label, text in result.rows() if not text.startswith("result.study.")])
 
 
 def comparison(default: Errors, best: Errors) -> str:
-    """Default and best settings side by side, and the difference in words."""
+    """The errors of the default and of the best settings, and the difference in words."""
     lines = [f"{'error':<18}{'validation':>12}{'test':>10}"]
     for label, errors in (("default settings", default), ("best found", best)):
         lines.append(f"{label:<18}{errors.validation:>10.2f} %{errors.test:>8.2f} %")
-    saved = 100.0 * (1.0 - best.test / default.test) if default.test > 0 else 0.0
-    gained = f"{saved:.0f} % fewer test errors than with the default settings"
-    lines.append(click.style(gained, bold=True) if saved > 0 else "no gain on the test images yet; try a larger --budget")
+    reduction = 100.0 * (1.0 - best.test / default.test) if default.test > 0 else 0.0
+    gain = click.style(f"{reduction:.0f} % fewer test errors than with the default settings", bold=True)
+    lines.append(gain if reduction > 0 else "no gain on the test images yet; try a larger --budget")
     return "\n".join(lines)
 
 
-def as_json(result: Result, seed: int, default: Errors, best: Errors | None, picture: Path | None) -> dict[str, Any]:
+def summary_json(result: Result, seed: int, default: Errors, best: Errors | None, picture: Path | None) -> dict[str, Any]:
+    """The result as a JSON document."""
     return {
         "shoestring": __version__,
         "command": "demo",
@@ -121,8 +226,8 @@ def as_json(result: Result, seed: int, default: Errors, best: Errors | None, pic
     }
 
 
-def convergence_picture(result: Result, default: float, path: Path) -> None:
-    """The convergence plot, with the error of the default settings as a line to compare with."""
+def save_picture(result: Result, default: float, path: Path) -> None:
+    """Save the convergence plot, with the error of the default settings as a reference line."""
     from ..report import plot
 
     ax = plot.new_axes()
@@ -133,91 +238,7 @@ def convergence_picture(result: Result, default: float, path: Path) -> None:
     ax.figure.savefig(path)
 
 
-def next_command() -> str:
-    """A command that works from here: an example if this is a checkout, else one line of Python."""
+def example_command() -> str:
+    """A command to try next: an example if the working directory is a checkout, otherwise one line of Python."""
     python = min(sys.executable or "python", os.path.relpath(sys.executable or "python"), key=len)
-    return f"{python} {EXAMPLE}" if EXAMPLE.is_file() else f'{python} -c "{ONE_LINER}"'
-
-
-PICTURE = Path("shoestring-demo.png")
-
-
-@click.command(short_help="Tune a real model in about 40 seconds.")
-@click.option(
-    "--budget", default="40s", show_default=True, callback=check_budget, metavar="BUDGET",
-    help="Training time (40s, 2m), or a number of trials.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the search.")
-@click.option(
-    "--picture", type=click.Path(path_type=Path, dir_okay=False), callback=check_picture, metavar="PATH",
-    help=f"Where to save the convergence picture.  [default: {PICTURE}]",
-)
-@json_option
-@click.pass_context
-def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None) -> None:
-    """Tune a gradient-boosting classifier on handwritten digits, in about 40 seconds.
-
-    Eight hyperparameters of scikit-learn's HistGradientBoostingClassifier (real, whole, a choice, and one that exists
-    only under one option of it) are tuned for the lowest validation error; then the best settings are compared with the
-    defaults on test images, and a picture shows the best value against the time spent. Ctrl-C ends it early, and keeps
-    and shows what was learnt (exit code 130).
-
-    \b
-    Examples:
-      shoestring demo
-      shoestring demo --budget 2m --seed 1
-      shoestring demo --budget 30 --picture thirty-trials.svg
-      shoestring demo --json > demo.json
-    """
-    require("sklearn", "scikit-learn", "the demo")
-    if picture is not None:
-        require("matplotlib", "matplotlib", "--picture")
-    elif installed("matplotlib"):
-        picture = PICTURE
-    else:
-        click.echo(f"no picture will be saved, since matplotlib is not installed: {INSTALL}", err=True)
-    silent = wants_json()
-    say = (lambda text: None) if silent else click.echo
-
-    digits = Digits()
-    say(introduction(budget))
-    default = Errors(digits.validation_error({}), digits.test_error({}))
-    say(f"  default  {default.validation:.2f} % validation error with the default settings\n")
-    result = tune(digits, budget, seed, [] if silent or sys.stderr.isatty() else [SparingLines(budget, say)])
-    found = result.history.best
-    best = None if found is None else Errors(float(found.value or 0.0), digits.test_error(found.config))
-    failure = None
-    if best is None:  # interrupted before the first trial was done: there is nothing to draw
-        picture = None
-    if picture is not None:
-        try:
-            convergence_picture(result, default.validation, picture)
-        except OSError as error:  # a full disk or a read-only folder must not cost the summary
-            failure, picture = f"the picture could not be saved: {error}", None
-
-    if silent:
-        click.echo(json.dumps(as_json(result, seed, default, best, picture)))
-    else:
-        say(summary(result))
-        if best is not None:
-            say("\n" + comparison(default, best))
-        say("" if picture is None else f"\npicture: {picture}")
-        say(f"next, a function of your own: {next_command()}")
-    if failure is not None:
-        raise click.ClickException(failure)
-    ctx.exit(130 if result.stop.kind == "interrupted" else 0)
-
-
-def introduction(budget: Budget) -> str:
-    limit = f"{budget.trials} trials" if budget.cost is None else f"{budget.cost:g} s of training"
-    return "\n".join((
-        click.style(f"Shoestring {__version__}: tuning a gradient-boosting classifier", bold=True),
-        f"  model    scikit-learn's HistGradientBoostingClassifier, {len(SPACE)} hyperparameters",
-        f"  data     handwritten digits: {TRAIN} to learn from, {VALIDATION} to validate, {TEST} to test",
-        f"  budget   {limit}, on one core",
-    ))
-
-
-def tune(digits: Digits, budget: Budget, seed: int, callbacks: list[SparingLines]) -> Result:
-    """The study itself."""
-    return Study(SPACE, seed=seed, name="demo").minimize(digits.validation_error, budget, callbacks=callbacks)
+    return f"{python} {EXAMPLE_SCRIPT}" if EXAMPLE_SCRIPT.is_file() else f'{python} -c "{EXAMPLE_CODE}"'

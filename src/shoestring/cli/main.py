@@ -1,14 +1,14 @@
-"""The ``shoestring`` command: a group, and a file for each command or family of commands in it.
+"""The ``shoestring`` command: a Click group with one subcommand for each task.
 
 Exit codes, the same for every command:
-    0    done
-    1    it could not be done, and standard error says why; or what was looked for is there: damage, a difference, a defect
-    2    the command line was wrong, and standard error says why; nothing was spent
-    130  interrupted (Ctrl-C)
+    0    success
+    1    failure, with the reason on standard error; or a check found something: damage, a difference, a defect
+    2    a wrong command line, with the reason on standard error; nothing was spent
+    130  interrupted by Ctrl-C
     143  ended by SIGTERM
 
-With --json there is one JSON document on standard output and nothing else, for an error and for a wrong command line too:
-{"error": ..., "next": ...}. No command ever waits for an answer on standard input: what cannot be undone needs --yes.
+With --json there is one JSON document on standard output and nothing else, also for an error and for a wrong command line:
+{"error": ..., "next": ...}. No command waits for an answer on standard input: what cannot be undone needs --yes.
 """
 
 from __future__ import annotations
@@ -20,69 +20,83 @@ import click
 
 from .. import ShoestringError, __version__
 from .ask_tell import ask, enqueue, tell
-from .console import WANTED, Trouble, WrongUsage, command, hidden, note, wants_json
+from .console import (
+    EXIT_SIGINT,
+    JSON_META_KEY,
+    CommandError,
+    CommandLineError,
+    hide_passwords,
+    json_requested,
+    print_note,
+    shoestring_command,
+)
 from .demo import demo
 from .doctor import doctor
 from .manage import completion, db, export, import_, replay, rm, stop
-from .run import run
-from .run_study import resume
+from .run import resume, run
 from .show import best, list_studies, show
 
 EPILOG = """\b
 Examples:
   shoestring demo                    tune a real model in about 40 seconds
   shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}
-  shoestring ls                      the studies in shoestring.db
-  shoestring best                    the best settings so far
-  shoestring run --help              the options of a command
+  shoestring ls                      list the studies in shoestring.db
+  shoestring best                    show the best settings so far
+  shoestring run --help              show the options of a command
 
 \b
-Exit codes: 0 done, 1 failed (standard error says why), 2 wrong usage, 130 interrupted, 143 ended by SIGTERM.
+Exit codes: 0 success, 1 failure (standard error gives the reason), 2 wrong command line, 130 interrupted,
+143 ended by SIGTERM.
 """
 
 
-ONLY_HELP = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since Click 8.2, the help of a group without a command
+HELP_REQUESTS = getattr(click.exceptions, "NoArgsIsHelpError", ())  # since Click 8.2: a group without a command shows its help
 
 
-class Commands(click.Group):
-    """A group in which Ctrl-C and errors end every command in the same way."""
+class CommandGroup(click.Group):
+    """A group that handles Ctrl-C and errors in the same way for every command."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Whether --json is there is seen here first: of a command line that is wrong, a command may not read so far."""
+        """Look for --json first: Click may reject a wrong command line before it has read that option."""
         as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
         try:
             context = super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:
-            raise error if isinstance(error, ONLY_HELP) else WrongUsage(error, as_json) from None
-        context.meta[WANTED] = as_json
+            raise error if isinstance(error, HELP_REQUESTS) else CommandLineError(error, as_json) from None
+        context.meta[JSON_META_KEY] = as_json
         return context
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run a command, and turn exceptions into messages and exit codes."""
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:  # Click alone would exit with 1
-            note("interrupted")
-            ctx.exit(130)
+        except KeyboardInterrupt:  # Click by itself would exit with 1
+            print_note("interrupted")
+            ctx.exit(EXIT_SIGINT)
         except ShoestringError as error:
-            raise Trouble(str(error), command(ctx.invoked_subcommand or "", "--help")) from error
+            raise CommandError(str(error), shoestring_command(ctx.invoked_subcommand or "", "--help")) from error
         except click.UsageError as error:
-            raise error if isinstance(error, ONLY_HELP) else WrongUsage(error, wants_json(), ctx.invoked_subcommand) from None
+            if isinstance(error, HELP_REQUESTS):
+                raise
+            raise CommandLineError(error, json_requested(), ctx.invoked_subcommand) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except Exception as error:  # ours to mend: with its traceback, but never with a password in it
-            note(hidden("".join(traceback.format_exception(error))))
-            raise Trouble(f"this should not happen: {type(error).__name__}: {error}", command("doctor")) from None
+        except Exception as error:  # a bug: show the traceback, but never a password in it
+            print_note(hide_passwords("".join(traceback.format_exception(error))))
+            message = f"unexpected error, please report it: {type(error).__name__}: {error}"
+            raise CommandError(message, shoestring_command("doctor")) from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)  # in the order in which one needs them
+        """The names in the order in which a user needs them, not sorted."""
+        return list(self.commands)
 
 
-@click.group("shoestring", cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("shoestring", cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message=f"shoestring {__version__}")
 def main() -> None:
-    """Tune expensive things on a shoestring: Bayesian optimization that counts what every evaluation costs."""
+    """Bayesian optimization that counts what every evaluation costs: tune expensive things on a shoestring."""
 
 
 for each in (demo, run, resume, list_studies, show, best, ask, tell, enqueue, stop, export, import_, replay, rm, doctor, db):

@@ -1,14 +1,11 @@
-"""``stop`` and ``rm``: what changes or ends a study from outside.
+"""Commands that manage studies and storages.
 
-``db backup``, ``db upgrade`` and ``db check``: the place itself where studies are kept.
-
-``export``: the trials of a study as CSV or as JSON lines.
-
-``import optuna``: a study from Optuna's database becomes a study here, with all its finished trials.
-
-``replay``: whether a study's suggestions can be computed again from what is stored.
-
-``completion``: the script that lets a shell complete commands, options and the names of studies.
+    stop, rm                         stop a running study; delete a study
+    db backup, db upgrade, db check  copy, upgrade and check a storage
+    export                           the trials of a study as CSV or as JSON lines
+    import optuna                    a study from Optuna's database becomes a new study, with all its finished trials
+    replay                           compute a study's suggestions again from what is stored, and compare
+    completion                       the script for shell completion of commands, options and names of studies
 """
 
 from __future__ import annotations
@@ -23,7 +20,19 @@ import click
 from click.shell_completion import get_completion_class
 
 from .._format import plural
-from .console import Trouble, answer, arguments, command, file_of, find, hidden, load, opened, rows_text, wants_json
+from .console import (
+    CommandError,
+    find_study,
+    hide_passwords,
+    json_requested,
+    load_study,
+    opened_storage,
+    print_result,
+    rows_text,
+    shoestring_command,
+    sqlite_path,
+    storage_arguments,
+)
 from .options import complete_names, json_option, name_argument, storage_option
 from .show import best_rows, study_json
 
@@ -31,104 +40,126 @@ if TYPE_CHECKING:
     from .. import Study
     from ..integrations.optuna_database import Found
 
-@click.command(short_help="Have a running study stop.")
+COMPLETION_SETUP = {
+    "bash": 'eval "$(shoestring completion bash)"      # in ~/.bashrc',
+    "zsh": 'eval "$(shoestring completion zsh)"       # in ~/.zshrc',
+    "fish": "shoestring completion fish > ~/.config/fish/completions/shoestring.fish",
+}
+
+
+# -- stop, rm --------------------------------------------------------------------------------------------------------
+
+
+@click.command(short_help="Stop a running study.")
 @name_argument
-@click.option("--reason", default="stopped by request", show_default=True, metavar="TEXT", help="Kept with the study.")
+@click.option("--reason", default="stopped by request", show_default=True, metavar="TEXT", help="Stored with the study.")
 @storage_option
 @json_option
-def stop(name: str | None, reason: str, where: str) -> None:
-    """Have all workers of a study, on whatever machine, stop after the trials that they are at."""
-    with opened(where) as storage:
-        record = find(storage, name, where)
+def stop(name: str | None, reason: str, address: str) -> None:
+    """Stop all workers of a study, on every machine, after the trials that they run now."""
+    with opened_storage(address) as storage:
+        record = find_study(storage, name, address)
         storage.revise(record.id, halted=reason)
     document = {"study": record.name, "halted": reason, "trials": record.trials}
-    then = command("resume" if record.settings.get("run") else "show", record.name, *arguments(where))
-    answer(document, f"study {record.name} stops after the trials that run now", then)
+    following = "resume" if record.settings.get("run") else "show"
+    text = f"study {record.name} stops after the trials that run now"
+    print_result(document, text, shoestring_command(following, record.name, *storage_arguments(address)))
 
 
 @click.command(short_help="Delete a study.")
 @click.argument("name", shell_complete=complete_names)
-@click.option("--yes", is_flag=True, help="Really: there is no way back.")
+@click.option("--yes", is_flag=True, help="Confirm: this cannot be undone.")
 @storage_option
 @json_option
-def rm(name: str, yes: bool, where: str) -> None:
-    """Delete a study with all its trials. Its logs stay where they are."""
-    with opened(where) as storage:
-        record = find(storage, name, where)
+def rm(name: str, yes: bool, address: str) -> None:
+    """Delete a study with all its trials. Its log files are kept."""
+    with opened_storage(address) as storage:
+        record = find_study(storage, name, address)
         if not yes:
-            what = f"this deletes study {name!r} with {plural(record.trials, 'trial')} from {hidden(where)}, for ever"
-            raise Trouble(f"{what}; if you mean it, say --yes", command("rm", name, "--yes", *arguments(where)))
+            what = f"this deletes study {name!r} with {plural(record.trials, 'trial')} from {hide_passwords(address)}"
+            confirmed = shoestring_command("rm", name, "--yes", *storage_arguments(address))
+            raise CommandError(f"{what} and cannot be undone; add --yes to confirm", confirmed)
         storage.delete(record.id)
     document = {"study": name, "deleted": True, "trials": record.trials}
-    answer(document, f"study {name} is deleted", command("ls", *arguments(where)))
+    print_result(document, f"study {name} is deleted", shoestring_command("ls", *storage_arguments(address)))
 
 
-@click.group(short_help="Back up, upgrade or check the storage.")
+# -- db --------------------------------------------------------------------------------------------------------------
+
+
+@click.group(short_help="Back up, upgrade or check a storage.")
 def db() -> None:
-    """Look after the place where studies are kept."""
+    """Back up, upgrade or check the storage of the studies."""
 
 
-@db.command(short_help="A copy, while others go on writing.")
+@db.command(short_help="Copy a storage while others write to it.")
 @click.argument("path", type=click.Path(path_type=Path, dir_okay=False), required=False)
-@click.option("--yes", is_flag=True, help="Write over a file that is there.")
+@click.option("--yes", is_flag=True, help="Overwrite an existing file.")
 @storage_option
 @json_option
-def backup(path: Path | None, yes: bool, where: str) -> None:
-    """A consistent copy of all studies, also while others write.  [default: the file's name with the time in it]"""
+def backup(path: Path | None, yes: bool, address: str) -> None:
+    """Copy all studies to a file, consistently, also while others write.  [default: shoestring-backup-TIME.db]"""
     if path is None:
         path = Path(f"shoestring-backup-{time.strftime('%Y%m%d-%H%M%S')}.db")
     if path.exists() and not yes:
-        again = command("db", "backup", str(path), "--yes", *arguments(where))
-        raise Trouble(f"{path} is there already; say --yes to write over it", again)
-    with opened(where) as storage:
-        fresh = path.with_name(f"{path.name}.new") if path.exists() else path
-        storage.backup(fresh)
-        fresh.replace(path)  # what was there stays there until the new one is whole
+        confirmed = shoestring_command("db", "backup", str(path), "--yes", *storage_arguments(address))
+        raise CommandError(f"{path} already exists; add --yes to overwrite it", confirmed)
+    with opened_storage(address) as storage:
+        new = path.with_name(f"{path.name}.new") if path.exists() else path
+        storage.backup(new)
+        new.replace(path)  # the earlier file stays until the new one is complete
         trials = sum(record.trials for record in storage.studies())
-    document = {"storage": hidden(where), "backup": str(path), "trials": trials}
-    said = f"{hidden(where)} with {plural(trials, 'trial')} is copied to {path}"
-    answer(document, said, command("ls", "--storage", str(path)))
+    document = {"storage": hide_passwords(address), "backup": str(path), "trials": trials}
+    text = f"{hide_passwords(address)} with {plural(trials, 'trial')} is copied to {path}"
+    print_result(document, text, shoestring_command("ls", "--storage", str(path)))
 
 
-@db.command(short_help="To the schema of this version.")
+@db.command(short_help="Upgrade a storage to this version.")
 @storage_option
 @json_option
-def upgrade(where: str) -> None:
-    """Bring an older storage to the schema of this version, and keep a copy of it as it was.
+def upgrade(address: str) -> None:
+    """Upgrade an older storage to the schema of this version, and keep a copy of the old one.
 
-    Every command does so when it opens one; this one does nothing else, and says what was done.
+    Every command does this when it opens a storage. This command does nothing else, and reports what was done.
     """
-    with opened(where) as storage:
+    with opened_storage(address) as storage:
         done = storage.upgrade()
-    answer({"storage": hidden(where), "done": done}, f"{hidden(where)}: {done}", command("db", "check", *arguments(where)))
+    shown = hide_passwords(address)
+    following = shoestring_command("db", "check", *storage_arguments(address))
+    print_result({"storage": shown, "done": done}, f"{shown}: {done}", following)
 
 
-@db.command(short_help="Whether it is whole.")
+@db.command(short_help="Check a storage for damage.")
 @storage_option
 @json_option
 @click.pass_context
-def check(ctx: click.Context, where: str) -> None:
-    """Whether everything in the storage can be read and fits together. Exit code 1 if not."""
-    with opened(where) as storage:
+def check(ctx: click.Context, address: str) -> None:
+    """Check that everything in the storage can be read and is consistent. Exit code 1 if not."""
+    with opened_storage(address) as storage:
         problems = storage.check()
-    document = {"storage": hidden(where), "ok": not problems, "problems": problems}
+    shown = hide_passwords(address)
+    document = {"storage": shown, "ok": not problems, "problems": problems}
     if not problems:
-        answer(document, f"{hidden(where)} is in order", command("ls", *arguments(where)))
+        print_result(document, f"{shown} is intact", shoestring_command("ls", *storage_arguments(address)))
         return
-    said = "\n  ".join([f"{hidden(where)} is damaged:", *problems])
-    answer(document, said, command("db", "backup", *arguments(where)))
+    text = "\n  ".join([f"{shown} is damaged:", *problems])
+    print_result(document, text, shoestring_command("db", "backup", *storage_arguments(address)))
     ctx.exit(1)
 
 
-@click.command(short_help="The trials as CSV or JSONL.")
+# -- export, import --------------------------------------------------------------------------------------------------
+
+
+@click.command(short_help="Write the trials as CSV or JSONL.")
 @name_argument
-@click.option("--format", "kind", type=click.Choice(["csv", "jsonl"]), help="[default: as FILE ends, else csv]")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="In place of the screen.")
-@click.option("--yes", is_flag=True, help="Write over a file that is there.")
+@click.option("--format", "kind", type=click.Choice(["csv", "jsonl"]), help="[default: by the suffix of FILE, else csv]")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+              help="Write to a file in place of standard output.")
+@click.option("--yes", is_flag=True, help="Overwrite an existing file.")
 @storage_option
 @json_option
-def export(name: str | None, kind: str | None, output: Path | None, yes: bool, where: str) -> None:
-    """All trials of a study: one line each, with config, value, cost, state and error. JSONL has everything that is known.
+def export(name: str | None, kind: str | None, output: Path | None, yes: bool, address: str) -> None:
+    """Write all trials of a study, one line each: config, value, cost, state and error. JSONL has all fields of a trial.
 
     \b
     Examples:
@@ -138,44 +169,45 @@ def export(name: str | None, kind: str | None, output: Path | None, yes: bool, w
     if kind is None:
         kind = "jsonl" if output is not None and output.suffix == ".jsonl" else "csv"
     if output is not None and output.exists() and not yes:
-        again = command("export", *([name] if name else []), "-o", str(output), "--yes", *arguments(where))
-        raise Trouble(f"{output} is there already; say --yes to write over it", again)
-    with opened(where) as storage:
-        study = load(storage, name, where)
+        words = ["export", *([name] if name else []), "-o", str(output), "--yes", *storage_arguments(address)]
+        raise CommandError(f"{output} already exists; add --yes to overwrite it", shoestring_command(*words))
+    with opened_storage(address) as storage:
+        study = load_study(storage, name, address)
         result = study.result
-    if output is None and wants_json():
-        answer({"study": study.name, "trials": result.to_dicts()}, "")
+    if output is None and json_requested():
+        print_result({"study": study.name, "trials": result.to_dicts()}, "")
         return
     text = result.to_csv() if kind == "csv" else "".join(json.dumps(record) + "\n" for record in result.to_dicts())
-    data = text.encode("utf-8", "backslashreplace")  # half a surrogate pair, say, in a name that JSON lets through
+    data = text.encode("utf-8", "backslashreplace")  # JSON allows a lone surrogate in a name; UTF-8 does not
     if output is None:
         click.echo(data, nl=False)
         return
     try:
         output.write_bytes(data)
     except OSError as error:
-        raise Trouble(f"{output} cannot be written: {error.strerror}", command("export", study.name, "-o", "FILE")) from None
-    said = f"{plural(len(result.history), 'trial')} of study {study.name} in {output}"
+        following = shoestring_command("export", study.name, "-o", "FILE")
+        raise CommandError(f"{output} cannot be written: {error.strerror}", following) from None
     document = {"study": study.name, "trials": len(result.history), "file": str(output), "format": kind}
-    answer(document, said, command("show", study.name, *arguments(where)))
+    text = f"{plural(len(result.history), 'trial')} of study {study.name} written to {output}"
+    print_result(document, text, shoestring_command("show", study.name, *storage_arguments(address)))
 
 
-@click.group(name="import", short_help="Take over a study from elsewhere.")
+@click.group(name="import", short_help="Import a study from another library.")
 def import_() -> None:
-    """Take over a study, with all its trials, from another program."""
+    """Import a study, with all its trials, from another library."""
 
 
-@import_.command(short_help="From Optuna's database.")
+@import_.command(short_help="Import from Optuna's database.")
 @click.argument("url", metavar="URL")
 @click.argument("study", required=False)
-@click.option("--name", metavar="NAME", help="Of the new study.  [default: the same]")
+@click.option("--name", metavar="NAME", help="Name of the new study.  [default: the same]")
 @storage_option
 @json_option
-def optuna(url: str, study: str | None, name: str | None, where: str) -> None:
-    """A study from the database at URL, as Optuna's own storage= has it (or a file). Optuna itself is not needed.
+def optuna(url: str, study: str | None, name: str | None, address: str) -> None:
+    """Import a study from the database at URL, as in Optuna's storage= (or a file). Optuna itself is not needed.
 
-    Finished trials become results, with the time they took as their cost; failed ones keep the model away from such places.
-    Trials that were pruned, are running or wait are left out. The database is only read.
+    Finished trials become results, and the time they took becomes their cost. Failed trials are imported too: the model then
+    avoids such settings. Trials that were pruned, are running or waiting are skipped. The database is only read.
 
     \b
     Examples:
@@ -184,27 +216,28 @@ def optuna(url: str, study: str | None, name: str | None, where: str) -> None:
     """
     from ..integrations.optuna_database import read_study
 
-    path = file_of(url)
+    path = sqlite_path(url)
     if path is not None and not path.is_file():
-        raise Trouble(f"there is no file {path}", command("import", "optuna", "--help"))
+        raise CommandError(f"there is no file {path}", shoestring_command("import", "optuna", "--help"))
     found = read_study(url if "://" in url else f"sqlite:///{url}", study)
-    with opened(where, make=True) as storage:
+    shown = hide_passwords(address)
+    with opened_storage(address, create=True) as storage:
         title = name or found.name
         if storage.find(title) is not None:
-            again = command("import", "optuna", hidden(url), found.name, "--name", f"{title}-2", *arguments(where))
-            raise Trouble(f"there is a study {title!r} in {hidden(where)} already; give another name", again)
-        made, counts = take_over(storage, title, found)
-    document = study_json(made) | {"imported": dict(counts), "notes": list(found.notes)}
-    left = ", ".join(f"{count} {why}" for why, count in counts.items() if why not in ("done", "failed"))
-    taken = f"{plural(len(made.log), 'trial')}, {counts['failed']} failed"
-    rows = [("study", f"{title}, in {hidden(where)}"), ("taken over", taken)]
-    rows += [("left out", left)] if left else []
-    rows += [("note", each) for each in found.notes] + best_rows(made)
-    answer(document, rows_text(rows), command("ask", title, *arguments(where)))
+            words = ["import", "optuna", hide_passwords(url), found.name, "--name", f"{title}-2", *storage_arguments(address)]
+            raise CommandError(f"there is already a study {title!r} in {shown}; give another name", shoestring_command(*words))
+        imported, counts = import_study(storage, title, found)
+        history = imported.history
+    document = study_json(imported, history) | {"imported": dict(counts), "notes": list(found.notes)}
+    skipped = ", ".join(f"{count} {state}" for state, count in counts.items() if state not in ("done", "failed"))
+    rows = [("study", f"{title}, in {shown}"), ("imported", f"{plural(len(history), 'trial')}, {counts['failed']} failed")]
+    rows += [("skipped", skipped)] if skipped else []
+    rows += [("note", each) for each in found.notes] + best_rows(history)
+    print_result(document, rows_text(rows), shoestring_command("ask", title, *storage_arguments(address)))
 
 
-def take_over(storage: Any, name: str, found: Found) -> tuple[Study, Counter[str]]:
-    """A new study with what can be had of it, and how many trials went which way."""
+def import_study(storage: Any, name: str, found: Found) -> tuple[Study, Counter[str]]:
+    """Create a study from Optuna's, and count its trials by what became of them."""
     from .. import Study
     from ..integrations.optuna_database import fits
 
@@ -224,18 +257,21 @@ def take_over(storage: Any, name: str, found: Found) -> tuple[Study, Counter[str
     return study, counts
 
 
+# -- replay, completion ----------------------------------------------------------------------------------------------
+
+
 @click.command(short_help="Compute a study's suggestions again, and compare.")
 @name_argument
 @storage_option
 @json_option
 @click.pass_context
-def replay(ctx: click.Context, name: str | None, where: str) -> None:
-    """Compute every suggestion of a study again from what was known when it was made, and report the first that differs.
+def replay(ctx: click.Context, name: str | None, address: str) -> None:
+    """Compute every suggestion of a study again from what was known when it was made, and report the first difference.
 
-    Exit code 0 if all are the same, 1 if one differs.
+    Exit code 0 if all suggestions are the same, 1 if one differs.
     """
-    with opened(where) as storage:
-        study = load(storage, name, where, suggests=True)
+    with opened_storage(address) as storage:
+        study = load_study(storage, name, address, needs_code=True)
         replayed = study.replay()
     difference = replayed.first_difference
     document = {
@@ -244,27 +280,20 @@ def replay(ctx: click.Context, name: str | None, where: str) -> None:
         "first_difference": None if difference is None else {"number": difference[0], "what": str(difference[1])},
     }
     if difference is None:
-        same = f"{plural(replayed.checked, 'suggestion')} checked, all the same"
-        answer(document, same, command("show", study.name, *arguments(where)))
+        text = f"{plural(replayed.checked, 'suggestion')} checked, all the same"
+        print_result(document, text, shoestring_command("show", study.name, *storage_arguments(address)))
         return
-    then = command("show", study.name, str(difference[0]), *arguments(where))
-    answer(document, f"trial {difference[0]} differs: {difference[1]} ({replayed.checked} checked)", then)
+    following = shoestring_command("show", study.name, str(difference[0]), *storage_arguments(address))
+    print_result(document, f"trial {difference[0]} differs: {difference[1]} ({replayed.checked} checked)", following)
     ctx.exit(1)
 
 
-HOW = {
-    "bash": 'eval "$(shoestring completion bash)"      # in ~/.bashrc',
-    "zsh": 'eval "$(shoestring completion zsh)"       # in ~/.zshrc',
-    "fish": "shoestring completion fish > ~/.config/fish/completions/shoestring.fish",
-}
-
-
-@click.command(short_help="Completion for your shell.", epilog="\b\n" + "\n".join(HOW.values()))
-@click.argument("shell", type=click.Choice(list(HOW)))
+@click.command(short_help="Print the completion script of a shell.", epilog="\b\n" + "\n".join(COMPLETION_SETUP.values()))
+@click.argument("shell", type=click.Choice(list(COMPLETION_SETUP)))
 @click.pass_context
 def completion(ctx: click.Context, shell: str) -> None:
-    """Print the script that completes commands, options and names of studies. Put one of these where your shell starts:"""
+    """Print the script that completes commands, options and names of studies. To use it, run one of these:"""
     kind = get_completion_class(shell)
     assert kind is not None
     script = kind(ctx.find_root().command, {}, "shoestring", "_SHOESTRING_COMPLETE")
-    click.echo(script.source_template % script.source_vars())  # source() would first run the shell, to ask for its version
+    click.echo(script.source_template % script.source_vars())  # source() would start the shell to read its version

@@ -1,97 +1,99 @@
-"""Progress for a pipe or a log file: a few plain lines in place of one that is redrawn.
-
-``shoestring run``: tune any program.
-"""
+"""``run`` and ``resume``: tune any program, and continue a study with the program that is stored with it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from .. import Budget, Study, Trial
-from ..errors import ShoestringError
-from ..report.progress import line
+from ..data.trial import State, Trial
+from ..errors import MethodError, ShoestringError, StudyError
+from ..program import ProgramObjective
+from ..program.result_reader import Logs
 from ..space.space import Parameter
-from .options import json_option, storage_option
+from .console import (
+    CommandError,
+    find_study,
+    interruption_exit_code,
+    json_requested,
+    opened_storage,
+    print_note,
+    printable,
+    shoestring_command,
+    signals_as_exceptions,
+    storage_arguments,
+)
+from .options import json_option, make_budget, name_argument, read_parameter, read_seconds, storage_option
+from .run_plan import Plan, introduction, make_plan, make_study_options, plan_from_dict, print_interruption, print_summary
+from .show import first_line
+
+if TYPE_CHECKING:
+    from .. import Result, Study
+
+PROGRAM_META_KEY = "shoestring.program"  # in click's meta: the words after --
+USAGE_HINT = "write the program after --: shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}"
+OPTION_NAMES = {  # arguments of the library that its messages mention, as options
+    "extend=True": "--extend", "name=...": "--name OTHER", "direction='maximize'": "--maximize",
+    "direction='minimize'": "no --maximize",
+}  # fmt: skip
 
 
-class SparingLines:
-    """A callback of ``Study.minimize`` that says how far it is each time another quarter of the budget is spent."""
-
-    def __init__(self, budget: Budget, say: Callable[[str], object], parts: int = 4) -> None:
-        self.budget, self.say, self.parts, self.said = budget, say, parts, 0
-
-    def __call__(self, study: Study, trial: Trial) -> None:
-        reached = int(self.parts * self.share(study))
-        if self.said < reached < self.parts:  # the end needs no line: the summary follows
-            self.say(line(study, self.budget))
-        self.said = max(self.said, reached)
-
-    def share(self, study: Study) -> float:
-        """How much of the budget is spent, by the limit that is nearest."""
-        used = (
-            (study.log.counted, self.budget.trials),
-            (study.seconds, self.budget.seconds),
-            (study.log.spent, self.budget.cost),
-        )
-        return max(amount / limit for amount, limit in used if limit is not None)
+# -- run -------------------------------------------------------------------------------------------------------------
 
 
-HINT = "write the program after --: shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}"
-
-
-class WithProgram(click.Command):
-    """A command whose last part, after ``--``, is the command line of another program and is not looked at."""
+class ProgramCommand(click.Command):
+    """A Click command that takes everything after ``--`` as the command line of another program."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
             at = args.index("--")
-            ctx.meta["shoestring.program"] = args[at + 1 :]
+            ctx.meta[PROGRAM_META_KEY] = args[at + 1 :]
             args = args[:at]
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
-            if "shoestring.program" in ctx.meta:
+            if PROGRAM_META_KEY in ctx.meta:
                 raise
-            raise click.UsageError(f"{error.message}; {HINT}", ctx) from None
+            raise click.UsageError(f"{error.message}; {USAGE_HINT}", ctx) from None
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), "[-- PROGRAM ARGUMENTS...]"]
 
 
-@click.command(cls=WithProgram, short_help="Tune any program.")
+@click.command(cls=ProgramCommand, short_help="Tune any program.")
 @click.argument("file", nargs=-1, metavar="[FILE.toml]")
-@click.option("--param", "params", multiple=True, metavar="NAME=SPEC", help="A parameter; see below. Once for each.")
-@click.option("--fidelity", "fidelities", multiple=True, metavar="NAME=LOW:HIGH", help="How much of a trial to buy: epochs=1:50.")
-@click.option("--budget", metavar="BUDGET", help="In all: running time (10m, 3h), a number of trials (40), or money (20USD).")
+@click.option("--param", "params", multiple=True, metavar="NAME=SPEC", help="A parameter, see above. May be repeated.")
+@click.option("--fidelity", "fidelities", multiple=True, metavar="NAME=LOW:HIGH", help="A fidelity of a trial: epochs=1:50.")
+@click.option("--budget", metavar="BUDGET", help="For the whole study: running time (10m, 3h), trials (40), or money (20USD).")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Programs that run at once.  [default: 1]")
-@click.option("--name", metavar="NAME", help="Of the study.  [default: the script's or the TOML file's]")
+@click.option("--name", metavar="NAME", help="Name of the study.  [default: that of the script or the TOML file]")
 @storage_option
-@click.option("--seed", type=click.IntRange(min=0), help="Of the search.  [default: 0]")
-@click.option("--maximize", is_flag=True, default=None, help="Larger is better.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the search.  [default: 0]")
+@click.option("--maximize", is_flag=True, default=None, help="Larger values are better.")
 @click.option("--method", metavar="METHOD", help='auto, EI, KG, "EIAlpha(0.5)", Hyperband, Random, ...  [default: auto]')
 @click.option("--stop", metavar="RULE", help='auto, none, "Patience(30)", "SureBound(0.01) | Patience(50)", ...  [default: auto]')
-@click.option("--timeout", metavar="TIME", help="For one trial: it is ended and has failed.")
-@click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Times that a failed trial is run again.  [default: 0]")
-@click.option("--confirm", is_flag=True, default=None, help="Keep enough to evaluate at the end what is recommended.")
-@click.option("--max-trials", type=click.IntRange(min=1), metavar="N", help="Trials in all, besides the budget.")
-@click.option("--max-time", metavar="TIME", help="By the clock, besides the budget.")
-@click.option("--unit", metavar="UNIT", help="Of the costs that the program tells.  [default: seconds, which are measured]")
-@click.option("--per-hour", type=float, metavar="PRICE", help="What an hour costs in that unit: then the time is charged.")
-@click.option("--initial", type=click.IntRange(min=1), metavar="N", help="Trials of the space-filling start.  [default: 8]")
-@click.option("--logs", type=click.Path(file_okay=False), metavar="DIR", help="[default: shoestring-logs/NAME]")
-@click.option("--extend", is_flag=True, default=None, help="Widen the bounds and options of a study that is there.")
-@click.option("--pass-as-json", is_flag=True, default=None, help="The program reads SHOESTRING_CONFIG for the rest.")
-@click.option("--quiet", is_flag=True, help="Say nothing but the result.")
+@click.option("--timeout", metavar="TIME", help="Limit for one trial; a trial that runs longer is stopped and has failed.")
+@click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Retries of a failed trial.  [default: 0]")
+@click.option("--confirm", is_flag=True, default=None, help="Reserve budget to evaluate the recommended settings at the end.")
+@click.option("--max-trials", type=click.IntRange(min=1), metavar="N", help="Further limit: trials in the whole study.")
+@click.option("--max-time", metavar="TIME", help="Further limit: wall-clock time.")
+@click.option("--unit", metavar="UNIT", help="Unit of the costs that the program reports.  [default: seconds, measured]")
+@click.option("--per-hour", type=float, metavar="PRICE", help="Price of an hour in that unit; the time is then charged.")
+@click.option("--initial", type=click.IntRange(min=1), metavar="N", help="Trials of the initial design.  [default: 8]")
+@click.option("--logs", type=click.Path(file_okay=False), metavar="DIR", help="Log folder.  [default: shoestring-logs/NAME]")
+@click.option("--extend", is_flag=True, default=None, help="Widen the bounds and options of an existing study.")
+@click.option("--pass-as-json", is_flag=True, default=None, help="The program reads other parameters from SHOESTRING_CONFIG.")
+@click.option("--quiet", is_flag=True, help="Print only the result.")
 @json_option
 @click.pass_context
 def run(ctx: click.Context, /, file: tuple[str, ...], quiet: bool, **given: Any) -> None:
     """Tune any program: it gets the parameters as arguments, and its last line of output is the result.
 
-    The same command again goes on where it was: the study is kept in shoestring.db.
+    The study is stored in shoestring.db. The same command again continues it.
 
     \b
     Examples:
@@ -105,60 +107,186 @@ def run(ctx: click.Context, /, file: tuple[str, ...], quiet: bool, **given: Any)
     Parameters:
       lr=log:1e-5:1e-1    real, log scale       depth=int:2:12      whole number
       drop=0:0.5          real                  n=int:log:16:1024   whole number, log scale
-      mix=0:1:0.1         real, in steps        act=relu,tanh       one of several
-      "rate_drop=0:0.5 when booster=dart"       only then
+      mix=0:1:0.1         real, in steps        act=relu,tanh       a choice
+      "rate_drop=0:0.5 when booster=dart"       conditional
 
     \b
     The program:
-      {lr} in an argument is the parameter's value, {trial} the trial's number, {{ and }} are braces.
-      It ends with exit code 0 and a last line that is a number or JSON: {"value": 0.03, "cost": 12.5}
-      (also "folds", "gradient", "error"). Anything else is a failed trial, and the study goes on.
-      It also has SHOESTRING_CONFIG, SHOESTRING_TRIAL, SHOESTRING_STUDY, SHOESTRING_RESULT (a file for
-      the result, if its output is not to be touched) and SHOESTRING_CHECKPOINT_DIR.
+      {lr} in an argument is the parameter's value, {trial} the trial's number; {{ and }} are literal braces.
+      It must exit with code 0, and its last line must be a number or JSON: {"value": 0.03, "cost": 12.5}
+      (also "folds", "gradient", "error"). Otherwise the trial has failed, and the study continues.
+      Environment variables: SHOESTRING_CONFIG, SHOESTRING_TRIAL, SHOESTRING_STUDY, SHOESTRING_RESULT (a
+      file that may hold the result instead of the last line) and SHOESTRING_CHECKPOINT_DIR.
     """
-    from .run_study import carry_out
-
-    plan, make = read_plan(ctx, file, given)
-    ctx.exit(carry_out(plan, make, quiet))
+    plan, study_options = read_plan(ctx, file, given)
+    ctx.exit(execute_plan(plan, study_options, quiet))
 
 
-def read_plan(ctx: click.Context, file: tuple[str, ...], given: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The plan, and what the study is made with: the command line over the file over the defaults."""
-    from .run_plan import make_plan, make_study_options
-    from .tune_file import read_file
+def read_plan(ctx: click.Context, file: tuple[str, ...], given: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
+    """The plan and the arguments of the study: the command line wins over the file, the file over the defaults."""
+    from .tune_file import read_tune_file  # loads a TOML parser
 
-    program = ctx.meta.get("shoestring.program")
+    program = ctx.meta.get(PROGRAM_META_KEY)
     if len(file) > 1 or (file and not file[0].endswith(".toml")):
-        raise click.UsageError(f"{file[0]!r} is not a TOML file; {HINT}" if len(file) == 1 else HINT)
+        raise click.UsageError(f"{file[0]!r} is not a TOML file; {USAGE_HINT}" if len(file) == 1 else USAGE_HINT)
     path = Path(file[0]) if file else None
-    options, parameters = read_file(path) if path else ({}, {})
-    named: dict[str, Parameter] = parameters | read_parameters(given.pop("params"), given.pop("fidelities"))
-    where = given.pop("where")
-    if "storage" not in options or ctx.get_parameter_source("where") is not click.core.ParameterSource.DEFAULT:
-        options["storage"] = where
+    options, parameters = read_tune_file(path) if path else ({}, {})
+    parameters |= read_parameters(given.pop("params"), given.pop("fidelities"))
+    address = given.pop("address")
+    if "storage" not in options or ctx.get_parameter_source("address") is not click.core.ParameterSource.DEFAULT:
+        options["storage"] = address
     options |= {key: value for key, value in given.items() if value is not None}
     if program:
         options["command"] = program
     plan = make_plan(options, path)
-    make = make_study_options(options, plan.budget, named)
+    study_options = make_study_options(options, plan.budget, parameters)
     try:
-        plan.template(make["space"])
+        plan.template(study_options["space"])
     except ShoestringError as error:
         raise click.UsageError(str(error)) from None
-    return plan, make | ({"extend": True} if options.get("extend") else {})
+    return plan, study_options | ({"extend": True} if options.get("extend") else {})
 
 
 def read_parameters(params: tuple[str, ...], fidelities: tuple[str, ...]) -> dict[str, Parameter]:
-    from .params import read_param
-
+    """The parameters of all --param and --fidelity options."""
     found: dict[str, Parameter] = {}
     for texts, fidelity in ((params, False), (fidelities, True)):
         for text in texts:
             try:
-                name, parameter = read_param(text, fidelity)
+                name, parameter = read_parameter(text, fidelity)
             except ShoestringError as error:
                 raise click.UsageError(f"--{'fidelity' if fidelity else 'param'} {error}") from None
             if name in found:
                 raise click.UsageError(f"--param {name} is given twice")
             found[name] = parameter
     return found
+
+
+# -- resume ----------------------------------------------------------------------------------------------------------
+
+
+@click.command(short_help="Continue a study.")
+@name_argument
+@click.option("--budget", metavar="BUDGET", help="For the whole study, what is spent included; as for run.  [default: as before]")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Programs that run at once.  [default: as before]")
+@click.option("--timeout", metavar="TIME", help="Limit for one trial.  [default: as before]")
+@click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Retries of a failed trial.  [default: as before]")
+@click.option("--yes", is_flag=True, help="Run the stored program although it was not started from this folder.")
+@storage_option
+@click.option("--quiet", is_flag=True, help="Print only the result.")
+@json_option
+@click.pass_context
+def resume(ctx: click.Context, /, name: str | None, address: str, quiet: bool, yes: bool, **given: Any) -> None:
+    """Continue a study: run the same program, in this folder, until the budget is used up.
+
+    NAME is not needed if there is only one study. Trials that were interrupted are evaluated again first.
+
+    The program is stored in the database, but write access to a database must not decide what runs on this machine. So a
+    program that was not started from this folder before is only shown; --yes runs it.
+
+    \b
+    Examples:
+      shoestring resume
+      shoestring resume xgb --budget 2h --workers 8
+    """
+    with opened_storage(address) as storage:
+        record = find_study(storage, name, address)
+    stored = record.settings.get("run")
+    if not stored:
+        words = ["run", "--name", record.name, *storage_arguments(address), "...", "--", "PROGRAM"]
+        raise CommandError(f"study {record.name!r} has no program: it was not made by shoestring run", shoestring_command(*words))
+    if not yes and not Logs(Path(stored["logs"])).is_saved_command(stored["command"]):
+        raise CommandError(
+            f"study {record.name!r} was not started from this folder; the database says that its program is\n"
+            f"  {shlex.join(stored['command'])}\nadd --yes to run it",
+            shoestring_command("resume", record.name, "--yes", *storage_arguments(address)),
+        )
+    changes = {key: given[key] for key in ("workers", "retries") if given[key] is not None}
+    if given["timeout"] is not None:
+        changes["timeout"] = read_seconds(given, "timeout")
+    if given["budget"] is not None:
+        price = {key: stored["budget"][key] for key in ("unit", "per_hour") if stored["budget"].get(key) is not None}
+        changes["budget"] = make_budget({"budget": given["budget"], **price})
+    ctx.exit(execute_plan(plan_from_dict(record.name, address, stored, changes), None, quiet))
+
+
+# -- running a plan --------------------------------------------------------------------------------------------------
+
+
+def execute_plan(plan: Plan, study_options: Mapping[str, Any] | None, quiet: bool) -> int:
+    """Open or create the study, run its program until there is a reason to stop, and return the exit code.
+
+    study_options   the arguments of a new study; None if the study must exist already
+    """
+    if "{" not in plan.command[0] and shutil.which(plan.command[0]) is None:
+        raise click.UsageError(f"there is no program {plan.command[0]!r}; give its path, or a name that is on the PATH")
+    study: Study | None = None
+    with signals_as_exceptions(), opened_storage(plan.address, create=study_options is not None) as storage:
+        try:
+            study, trials_before = open_study(storage, plan, study_options)
+            store_plan(storage, plan)
+            if not quiet and not json_requested():
+                click.echo(printable(introduction(plan, study, trials_before)))
+            with ProgramObjective(plan.template(study.space), Logs(Path(plan.logs)), plan.name, plan.timeout) as objective:
+                result = optimize(study, objective, plan, quiet)
+            return print_summary(plan, study, result)
+        except KeyboardInterrupt as interruption:  # before the first trial, after the last, or a second Ctrl-C
+            if study is None:
+                print_note("interrupted before the study was created; run the same command again")
+            else:
+                print_interruption(plan, study, study.log, "interrupted")  # the trials in memory: the storage may not answer
+            return interruption_exit_code(interruption)
+
+
+def open_study(storage: Any, plan: Plan, study_options: Mapping[str, Any] | None) -> tuple[Study, int | None]:
+    """The study and the number of trials that it had; None if it is new."""
+    from .. import Study
+
+    record = storage.find(plan.name)
+    checkpoints = Path(plan.logs) / "checkpoints"
+    try:
+        if study_options is None:
+            study = Study.load(storage, plan.name, checkpoints=checkpoints)
+        else:
+            study = Study(**study_options, storage=storage, name=plan.name, budget=plan.budget, checkpoints=checkpoints)
+    except (StudyError, MethodError) as error:
+        message = str(error)
+        for argument, option in OPTION_NAMES.items():
+            message = message.replace(argument, option)
+        raise CommandError(message, shoestring_command("show", plan.name, *storage_arguments(plan.address))) from None
+    study.refresh()
+    return study, None if record is None else record.trials
+
+
+def store_plan(storage: Any, plan: Plan) -> None:
+    """Store with the study how it is run, for ``resume`` and ``show``.
+
+    The plan is one value: of two processes that store one at the same time, one wins, and the two are never mixed.
+    """
+    logs = Logs(Path(plan.logs))
+    logs.create()
+    logs.save_command(plan.command)
+    storage.revise(find_study(storage, plan.name, plan.address).id, {"run": plan.to_dict()})
+
+
+def optimize(study: Study, objective: ProgramObjective, plan: Plan, quiet: bool) -> Result:
+    """Run the study in its direction."""
+    options: dict[str, Any] = {"confirm": plan.confirm, "callbacks": [] if quiet else [FirstFailureNote(plan)]}
+    if quiet or json_requested():
+        options["progress"] = False
+    method = study.minimize if study.direction == "minimize" else study.maximize
+    # Threads suffice: they only wait for their programs, and a signal cannot interrupt them while they start one.
+    return method(objective, plan.budget, workers=plan.workers, threads=True, retries=plan.retries, **options)
+
+
+class FirstFailureNote:
+    """A callback that reports the first failed trial at once: a mistake in the program should not cost an hour."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.reported = plan, False
+
+    def __call__(self, study: Study, trial: Trial) -> None:
+        if trial.state is State.FAILED and not self.reported:
+            self.reported = True
+            details = shoestring_command("show", self.plan.name, str(trial.number), *storage_arguments(self.plan.address))
+            print_note(f"trial {trial.number} failed: {first_line(trial.error)}\n  details: {details}")

@@ -1,6 +1,6 @@
-"""What ``shoestring run`` is to do: from the command line, a TOML file and the defaults, all checked before anything is spent.
+"""The plan of a run, and what a run prints at its beginning and at its end.
 
-What a run says: when it begins, when it has ended, and when it was interrupted.
+A plan is made from the command line, a TOML file and the defaults. All of it is checked before any budget is spent.
 """
 
 from __future__ import annotations
@@ -14,33 +14,52 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._format import amount, plural
+from .._validation import whole_number
 from ..budget import Budget
 from ..data.trial import State
-from ..errors import ShoestringError, StorageError
-from ..program.command import Template
-from ..program.result_reader import folder_for
+from ..errors import ShoestringError
+from ..program import CommandTemplate
+from ..program.result_reader import default_log_folder
 from ..space.space import Parameter, Space
 from ..state.registry import read_method, read_stop
-from ..storage.patience import SHORT, patience
-from .console import DEFAULT, Trouble, answer, arguments, command, exit_code, hidden, note, rows_text, wants_json
-from .options import make_budget, seconds
-from .show import best_rows, parameter_text, standing_rows, study_json
+from .console import (
+    DEFAULT_STORAGE,
+    CommandError,
+    hide_passwords,
+    interruption_exit_code,
+    json_requested,
+    print_note,
+    print_result,
+    rows_text,
+    shoestring_command,
+    storage_arguments,
+)
+from .options import make_budget, read_seconds
+from .show import first_line, parameter_text, status_rows, study_json
 
 if TYPE_CHECKING:
-    from .. import Recommendation, Result, Study
+    from .. import History, Recommendation, Result, Study
 
+STORED_FIELDS = ("command", "budget", "workers", "timeout", "retries", "confirm", "logs", "pass_as_json")
 _SCRIPT = re.compile(r"[^-{}=][^{}=]*\.[A-Za-z]\w{0,3}")  # train.py, bin/model.jl
-STORED = ("command", "budget", "workers", "timeout", "retries", "confirm", "logs", "pass_as_json")
 
 
-@dataclass(frozen=True)
+# -- the plan --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
-    """One run. What is needed to resume it is kept with the study as its ``settings["run"]``."""
+    """One run of a program. What ``resume`` needs of it is stored with the study as ``settings["run"]``.
+
+    address   of the storage
+    timeout   seconds for one trial; None for no limit
+    logs      the folder of the log files
+    """
 
     command: tuple[str, ...]
     budget: Budget
     name: str
-    where: str
+    address: str
     workers: int = 1
     timeout: float | None = None
     retries: int = 0
@@ -48,24 +67,29 @@ class Plan:
     logs: str = ""
     pass_as_json: bool = False
 
-    def stored(self) -> dict[str, Any]:
-        """JSON-ready; ``restored`` is its inverse."""
-        kept = {key: getattr(self, key) for key in STORED}
-        return kept | {"command": list(self.command), "budget": asdict(self.budget)}
+    def to_dict(self) -> dict[str, Any]:
+        """The stored fields, JSON-ready; ``plan_from_dict`` is the inverse."""
+        fields = {key: getattr(self, key) for key in STORED_FIELDS}
+        return fields | {"command": list(self.command), "budget": asdict(self.budget)}
 
-    def template(self, space: Space) -> Template:
-        return Template(self.command, space, self.pass_as_json)
+    def template(self, space: Space) -> CommandTemplate:
+        """The command line with its placeholders; a ConfigError if it does not match the space."""
+        return CommandTemplate(self.command, space, self.pass_as_json)
+
+    @property
+    def resume_command(self) -> str:
+        return shoestring_command("resume", self.name, *storage_arguments(self.address))
 
 
-def restored(name: str, where: str, kept: Mapping[str, Any], changes: Mapping[str, Any]) -> Plan:
-    """The plan of a stored study, with some of it changed."""
-    known = {key: kept[key] for key in STORED if key in kept}
-    known["command"], known["budget"] = tuple(known["command"]), Budget(**known["budget"])
-    return Plan(name=name, where=where, **known | dict(changes))
+def plan_from_dict(name: str, address: str, stored: Mapping[str, Any], changes: Mapping[str, Any]) -> Plan:
+    """The plan of a stored study, with some of its fields replaced."""
+    fields = {key: stored[key] for key in STORED_FIELDS if key in stored}
+    fields["command"], fields["budget"] = tuple(fields["command"]), Budget(**fields["budget"])
+    return Plan(name=name, address=address, **fields | dict(changes))
 
 
 def make_plan(options: Mapping[str, Any], file: Path | None) -> Plan:
-    """Of merged options; missing ones are None or absent."""
+    """A plan from merged options; those that were not given are None or absent."""
     given = {key: value for key, value in options.items() if value is not None}
     command = tuple(given.get("command") or ())
     if not command:
@@ -75,33 +99,34 @@ def make_plan(options: Mapping[str, Any], file: Path | None) -> Plan:
         command=command,
         budget=make_budget(given),
         name=name,
-        where=str(given.get("storage", DEFAULT)),
-        workers=at_least(given, "workers", 1, 1),
-        timeout=seconds(given, "timeout"),
-        retries=at_least(given, "retries", 0, 0),
+        address=str(given.get("storage", DEFAULT_STORAGE)),
+        workers=read_count(given, "workers", 1, 1),
+        timeout=read_seconds(given, "timeout"),
+        retries=read_count(given, "retries", 0, 0),
         confirm=bool(given.get("confirm", False)),
-        logs=str(given.get("logs") or folder_for(name)),
+        logs=str(given.get("logs") or default_log_folder(name)),
         pass_as_json=bool(given.get("pass_as_json", False)),
     )
 
 
 def default_name(command: Sequence[str], file: Path | None) -> str:
-    """The TOML file's name, or the script's: ``python train.py`` is the study train."""
+    """The name of the TOML file, or of the script: ``python train.py`` is the study train."""
     if file is not None:
         return file.stem
     scripts = (word for word in command[1:] if _SCRIPT.fullmatch(word))
     return Path(next(scripts, command[0])).stem or "study"
 
 
-def at_least(given: Mapping[str, Any], key: str, lowest: int, default: int) -> int:
-    value = int(given.get(key, default))
-    if value < lowest:
-        raise click.UsageError(f"{key} must be {lowest} or more, not {value}")
-    return value
+def read_count(given: Mapping[str, Any], key: str, least: int, default: int) -> int:
+    """A whole number of ``least`` or more."""
+    try:
+        return whole_number(given.get(key, default), key, least)
+    except ShoestringError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def make_study_options(given: Mapping[str, Any], budget: Budget, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
-    """What ``Study`` takes besides name and storage; method and rule are read here, the space is made here."""
+    """The arguments of ``Study`` except name and storage: the space is made, method and stopping rule are read."""
     if not parameters:
         raise click.UsageError("there is nothing to tune; give --param lr=log:1e-5:1e-1, or [params] in a TOML file")
     try:
@@ -119,73 +144,73 @@ def make_study_options(given: Mapping[str, Any], budget: Budget, parameters: Map
     return options
 
 
-def introduction(plan: Plan, study: Study, before: int | None) -> str:
-    """What is about to happen."""
-    known = f"going on with study {plan.name}: {plural(before, 'trial')} so far" if before is not None else f"study {plan.name}"
-    if before is not None:
-        return f"{known}, in {hidden(plan.where)}"
+# -- what a run prints -----------------------------------------------------------------------------------------------
+
+
+def introduction(plan: Plan, study: Study, trials_before: int | None) -> str:
+    """The text before the first trial; ``trials_before`` is None for a new study."""
+    if trials_before is not None:
+        return f"resuming study {plan.name}: {plural(trials_before, 'trial')} so far, in {hide_passwords(plan.address)}"
     rows = [(f"  {name}", parameter_text(parameter)) for name, parameter in study.space.items()]
-    rows.append(("  budget", budget_text(plan, study.unit) + (f", {plan.workers} at once" if plan.workers > 1 else "")))
-    rows.append(("  kept in", f"{hidden(plan.where)}; logs in {plan.logs}"))
-    if plan.template(study.space).by_environment:
-        rows.append(("  config", "in SHOESTRING_CONFIG, as JSON: no argument names a parameter"))
-    return f"{known}\n{rows_text(rows)}\n"
+    rows.append(("  budget", budget_text(plan.budget, study.unit) + (f", {plan.workers} at once" if plan.workers > 1 else "")))
+    rows.append(("  storage", f"{hide_passwords(plan.address)}; logs in {plan.logs}"))
+    if plan.template(study.space).config_from_environment:
+        rows.append(("  config", "passed in SHOESTRING_CONFIG, as JSON: no argument names a parameter"))
+    return f"study {plan.name}\n{rows_text(rows)}\n"
 
 
-def budget_text(plan: Plan, unit: str) -> str:
-    budget = plan.budget
+def budget_text(budget: Budget, unit: str) -> str:
+    """The limits of a budget in words."""
     limits = [
         None if budget.cost is None else amount(budget.cost, unit) + (" of running time" if unit == "s" else ""),
         None if budget.trials is None else plural(budget.trials, "trial"),
-        None if budget.seconds is None else f"{amount(budget.seconds, 's')} by the clock",
+        None if budget.seconds is None else f"{amount(budget.seconds, 's')} of wall-clock time",
     ]
     return " or ".join(limit for limit in limits if limit)
 
 
-def conclude(plan: Plan, study: Study, result: Result) -> int:
-    """The summary and the exit code."""
+def print_summary(plan: Plan, study: Study, result: Result) -> int:
+    """Print the summary of a run that has ended, and return the exit code."""
+    reason = result.stop.reason
     if result.stop.kind == "interrupted":
-        return interrupted(plan, study, result.stop.reason, exit_code(result.stop.reason))
-    study.refresh()  # others may be working on it as well
-    document = summary_json(plan, study, result.stop.reason, result.stop.kind)
-    if study.log.best is None:
-        failed = study.log.having(State.FAILED)
-        look = command("show", plan.name, *(str(trial.number) for trial in failed[-1:]), *arguments(plan.where))
-        raise Trouble(f"no trial has succeeded; {result.stop.reason}\n{best_rows(study)[0][1]}", look, document)
-    if wants_json():
-        answer(document | {"recommended": recommended_json(result.recommended)}, "")
+        print_interruption(plan, study, result.history, reason)
+        return interruption_exit_code(reason)
+    history = study.history  # read again: other processes may work on the same study
+    document = summary_json(plan, study, history, reason, result.stop.kind)
+    if history.best is None:
+        failed = history.having(State.FAILED)
+        last_error = f"\nthe last error: {first_line(failed[-1].error)}" if failed else ""
+        words = ["show", plan.name, *(str(trial.number) for trial in failed[-1:]), *storage_arguments(plan.address)]
+        raise CommandError(f"no trial has succeeded; {reason}{last_error}", shoestring_command(*words), document)
+    if json_requested():
+        print_result(document | {"recommended": recommendation_json(result.recommended)}, "")
         return 0
-    rows = [row for row in result.rows() if row[0] != "go on"]
-    rows += [("logs", plan.logs), ("go on", f"{document['resume']} --budget MORE")]
-    answer(document, rows_text(rows), command("best", plan.name, *arguments(plan.where)))
+    rows = [(label, text) for label, text in result.rows() if not text.startswith("result.study.")]  # code for Python users
+    rows += [("logs", plan.logs), ("continue", f"{plan.resume_command} --budget MORE")]
+    print_result(document, rows_text(rows), shoestring_command("best", plan.name, *storage_arguments(plan.address)))
     return 0
 
 
-def interrupted(plan: Plan, study: Study, reason: str, code: int) -> int:
-    """The summary without fitting a model, and without waiting for a storage: whoever interrupts wants to be out."""
-    try:
-        with patience(SHORT):
-            answer(summary_json(plan, study, reason, "interrupted"), rows_text([*standing_rows(study), ("stopped", reason)]))
-    except StorageError as error:
-        note(str(error))
-    note(f"interrupted; to go on:\n  {resuming(plan)}{unsaid(plan)}")
-    return code
+def print_interruption(plan: Plan, study: Study, history: History, reason: str) -> None:
+    """Print a summary at once, without fitting a model or reading the storage, and the command that continues."""
+    rows = [*status_rows(history, study.unit), ("stopped", reason)]
+    print_result(summary_json(plan, study, history, reason, "interrupted"), rows_text(rows))
+    print_note(f"interrupted; to continue:\n  {plan.resume_command}{password_hint(plan.address)}")
 
 
-def resuming(plan: Plan) -> str:
-    return command("resume", plan.name, *arguments(plan.where))
+def summary_json(plan: Plan, study: Study, history: History, reason: str, kind: str) -> dict[str, Any]:
+    """The summary of a run as a JSON document."""
+    return study_json(study, history) | {
+        "storage": hide_passwords(plan.address), "logs": plan.logs, "stop": reason, "stop_kind": kind,
+        "resume": plan.resume_command,
+    }  # fmt: skip
 
 
-def summary_json(plan: Plan, study: Study, reason: str, kind: str) -> dict[str, Any]:
-    kept = {"storage": hidden(plan.where), "logs": plan.logs}
-    return study_json(study) | kept | {"stop": reason, "stop_kind": kind, "resume": resuming(plan)}
-
-
-def recommended_json(found: Recommendation | None) -> dict[str, Any] | None:
+def recommendation_json(found: Recommendation | None) -> dict[str, Any] | None:
     return None if found is None else {"config": found.config, "predicted": found.value, "trial": found.number}
 
 
-def unsaid(plan: Plan) -> str:
-    """A password is not printed, so the command that is lacks it."""
-    hides = hidden(plan.where) != plan.where and bool(arguments(plan.where))
-    return "\n  (with the password in place of ***; or put the address into SHOESTRING_STORAGE)" if hides else ""
+def password_hint(address: str) -> str:
+    """A line about the password that the printed command lacks; empty if it lacks none."""
+    is_hidden = hide_passwords(address) != address and bool(storage_arguments(address))
+    return "\n  (write the password in place of ***, or put the address into SHOESTRING_STORAGE)" if is_hidden else ""

@@ -1,4 +1,4 @@
-"""A study in a TOML file, for ``shoestring run tune.toml``: the same as on the command line, which wins where both speak.
+"""A TOML file for ``shoestring run tune.toml``: the same settings as on the command line, whose options take precedence.
 
     command = ["python", "train.py", "--lr", "{lr}", "--epochs", "{epochs}"]
 
@@ -26,90 +26,100 @@ from typing import Any
 
 import click
 
+from .._validation import is_number
 from ..errors import ShoestringError
 from ..space.space import Parameter
-from .params import read_table
+from .options import read_toml_parameter
 
 TABLES = ("study", "params", "fidelities")
 TEXT, WHOLE, REAL, FLAG = "a text", "a whole number", "a number", "true or false"
-KEYS = {
-    "name": TEXT, "storage": TEXT, "budget": "a text such as \"10m\", or a number of trials", "workers": WHOLE, "seed": WHOLE,
-    "maximize": FLAG, "method": TEXT, "stop": TEXT, "timeout": TEXT, "retries": WHOLE, "confirm": FLAG, "max-trials": WHOLE,
-    "max-time": TEXT, "unit": TEXT, "per-hour": REAL, "logs": TEXT, "initial": WHOLE, "extend": FLAG, "pass-as-json": FLAG,
-    "command": 'a list of texts such as ["python", "train.py", "--lr", "{lr}"]',
+TEXT_OR_NUMBER = 'a text such as "10m", or a number of trials'
+TEXTS = 'a list of texts such as ["python", "train.py", "--lr", "{lr}"]'
+KEY_TYPES = {
+    "name": TEXT, "storage": TEXT, "budget": TEXT_OR_NUMBER, "workers": WHOLE, "seed": WHOLE, "maximize": FLAG, "method": TEXT,
+    "stop": TEXT, "timeout": TEXT, "retries": WHOLE, "confirm": FLAG, "max-trials": WHOLE, "max-time": TEXT, "unit": TEXT,
+    "per-hour": REAL, "logs": TEXT, "initial": WHOLE, "extend": FLAG, "pass-as-json": FLAG, "command": TEXTS,
 }  # fmt: skip
 
 
-class FileError(click.UsageError):
-    """Names the file, the key, and how to mend it; exit code 2."""
+class TuneFileError(click.UsageError):
+    """A mistake in the file (exit code 2): the message names the file, the key, and how to fix it."""
 
     def __init__(self, path: Path, key: str | None, problem: str) -> None:
         super().__init__(f"{path}{'' if key is None else f', {key}'}: {problem}")
 
 
-def read_file(path: Path) -> tuple[dict[str, Any], dict[str, Parameter]]:
-    """Options by name, as ``run`` has them, and the parameters."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileError(path, None, f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise FileError(path, None, "is not a text in UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise FileError(path, None, f"is not TOML: {error}") from None
+def read_tune_file(path: Path) -> tuple[dict[str, Any], dict[str, Parameter]]:
+    """The options by name, as ``run`` has them, and the parameters."""
+    content = parse_toml(path)
     for key, value in content.items():
         if key == "command":
             continue
         if key not in TABLES:
-            place = f"; put it under [study]: {key} = ..." if key in KEYS else nearest(key, [*TABLES, "command"])
-            raise FileError(path, key, f"is not known here{place}")
+            place = f"; put it under [study]: {key} = ..." if key in KEY_TYPES else closest_key(key, [*TABLES, "command"])
+            raise TuneFileError(path, key, f"is not known here{place}")
         if not isinstance(value, Mapping):
-            raise FileError(path, key, f"should be a table; write [{key}] on a line of its own")
+            raise TuneFileError(path, key, f"should be a table; write [{key}] on a line of its own")
     options = read_options(path, content)
     return options, read_parameters(path, content, "command" in options)
 
 
+def parse_toml(path: Path) -> dict[str, Any]:
+    """The content of the file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise TuneFileError(path, None, f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise TuneFileError(path, None, "is not a text in UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise TuneFileError(path, None, f"is not TOML: {error}") from None
+
+
 def read_options(path: Path, content: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of [study] and ``command``, with their types checked."""
     given = dict(content.get("study", {}))
     if "command" in content:
         given["command"] = content["command"]
     for key, value in given.items():
-        where = key if key == "command" else f"[study] {key}"
-        if key not in KEYS:
-            raise FileError(path, where, f"is not known{nearest(key, list(KEYS))}")
-        if not fits(value, KEYS[key]):
-            raise FileError(path, where, f"must be {KEYS[key]}, not {value!r}")
+        place = key if key == "command" else f"[study] {key}"
+        if key not in KEY_TYPES:
+            raise TuneFileError(path, place, f"is not known{closest_key(key, list(KEY_TYPES))}")
+        if not has_type(value, KEY_TYPES[key]):
+            raise TuneFileError(path, place, f"must be {KEY_TYPES[key]}, not {value!r}")
     return {key.replace("-", "_"): value for key, value in given.items()}
 
 
-def fits(value: Any, kind: str) -> bool:
+def has_type(value: Any, kind: str) -> bool:
+    """Whether a TOML value is of one of the kinds above."""
     if kind == FLAG:
         return isinstance(value, bool)
-    if isinstance(value, bool):
-        return False
-    if kind.startswith("a list"):
+    if kind == TEXTS:
         return isinstance(value, list) and bool(value) and all(isinstance(word, str) for word in value)
-    if kind == TEXT:
-        return isinstance(value, str)
     if kind == WHOLE:
-        return isinstance(value, int)
-    return isinstance(value, int | float) or (kind != REAL and isinstance(value, str))
+        return is_number(value) and isinstance(value, int)
+    if kind == REAL:
+        return is_number(value)
+    return isinstance(value, str) or (kind == TEXT_OR_NUMBER and is_number(value))
 
 
 def read_parameters(path: Path, content: Mapping[str, Any], has_command: bool) -> dict[str, Parameter]:
+    """The parameters of [params] and [fidelities], validated."""
     parameters: dict[str, Parameter] = {}
     for table, fidelity in (("params", False), ("fidelities", True)):
         for name, given in content.get(table, {}).items():
-            if name == "command" and not has_command:  # TOML puts it into the table above it
-                raise FileError(path, f"[{table}] command", f"move it to the top of the file, above [{next(iter(content))}]")
+            if name == "command" and not has_command:  # TOML adds a key to the table above it
+                problem = f"move it to the top of the file, above [{next(iter(content))}]"
+                raise TuneFileError(path, f"[{table}] command", problem)
             try:
-                parameters[name] = read_table(name, given, fidelity)
+                parameters[name] = read_toml_parameter(name, given, fidelity)
                 parameters[name].validate(name)
             except ShoestringError as error:
-                raise FileError(path, f"[{table}] {name}", str(error).removeprefix(f"{name}: ")) from None
+                raise TuneFileError(path, f"[{table}] {name}", str(error).removeprefix(f"{name}: ")) from None
     return parameters
 
 
-def nearest(key: str, known: list[str]) -> str:
+def closest_key(key: str, known: list[str]) -> str:
+    """The end of an error message about an unknown key: the most similar one, or all."""
     close = difflib.get_close_matches(key.replace("_", "-"), known, 1)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known)}"

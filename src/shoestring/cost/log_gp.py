@@ -35,10 +35,10 @@ from numpy.typing import NDArray
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
 from ..space.encoding import Encoding
-from ..surrogate.gp import GP, SAMPLE_ROWS, sample_by_rank
-from ..surrogate.hyperparameters import Layout
-from ..surrogate.marginal_likelihood import TAU2
+from ..surrogate.gp import GP, SAMPLE_ROWS
+from ..surrogate.marginal_likelihood import TAU2, Layout
 from ..surrogate.posterior import Posterior
+from ..surrogate.subset import sample_by_rank
 from .base import CostObservations, start_from
 from .linear import NOTHING, PRIOR_NOISE, PRIOR_WEIGHT, CostFeatures, LinearCost, LinearPosterior, check_features, select
 

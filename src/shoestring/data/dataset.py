@@ -1,6 +1,6 @@
-"""A history as arrays, which is what a model learns from.
+"""The training data of the models: a history as arrays.
 
-Direction, pending and failed trials are settled here, once: behind this line everything is minimised.
+The direction, and which trials are pending or failed, are settled here, once. All code after this point minimizes.
 """
 
 from __future__ import annotations
@@ -14,24 +14,25 @@ from numpy.typing import NDArray
 from ..numerics import Array
 from ..space.space import Space
 from .history import History
-from .intermediate import IntermediateValue
+from .intermediate import SAME_FIDELITY, IntermediateValue
 from .trial import State
 from .trial_table import CODES
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A history as arrays, values signed so that lower is better.
+    """A history as arrays, with values signed such that lower is better.
 
-    U        n x D      points of finished trials;   y  their values;   at_target  those at the target fidelity
-    traces   how many of the n, the last ones, are not trials but what trials reported along the way, at lower fidelities
-    failed   f x D      points of failed trials
-    pending  m x D      points of trials still running
-    given_up g x D      points at which trials were asked that were stopped early, as they no longer promised anything
-    sign     1, or -1 where the user maximizes: sign * y is in the user's units
-    slopes   n x D      d y / d u by the coordinates of the unit cube, NaN where no slope was told
-    priced   c x D      points of finished and failed trials with a known cost;   gamma  the logarithms of those costs;
-                        censored  where they are lower bounds;  measured  where they are seconds that nobody gave
+    U             n x D   points of finished trials, then of ``intermediate`` intermediate values
+    y             n       their values;  at_target  which are at the target fidelity
+    gradients     n x D   d y / d u, NaN where there is no gradient observation
+    failed        f x D   points of failed trials
+    pending       m x D   points of running trials
+    pruned        g x D   points that were asked of trials that were pruned
+    sign          1, or -1 where the user maximizes: sign * y is in the user's units
+    cost_points   c x D   points of finished and failed trials with a known cost, then of intermediate values
+    log_cost      c       the logarithms of the costs;  censored  which are lower bounds;
+                          measured  which are measured seconds, since no other cost was given
     """
 
     U: Array
@@ -50,50 +51,50 @@ class Dataset:
 
     @property
     def finished(self) -> int:
-        """How many rows of U are finished trials: the first ones, in order of number."""
+        """The number of rows of U that are finished trials: the first rows, in order of number."""
         return len(self.y) - self.intermediate
 
     @property
     def visited(self) -> Array:
-        """Every point that need not be asked again."""
+        """Every point that need not be suggested again."""
         return np.vstack([self.U, self.failed, self.pending, self.pruned])
 
     @property
     def eligible(self) -> NDArray[np.intp]:
-        """Finished trials that may be the best: those at the target fidelity, or all while there are none."""
+        """The rows of finished trials that may be the best: those at the target fidelity, or all while there are none."""
         at_target = self.at_target[: self.finished]
         return np.flatnonzero(at_target) if at_target.any() else np.arange(self.finished)
 
     @property
     def order(self) -> NDArray[np.intp]:
-        """Finished trials, those at the target first, best first."""
+        """The rows of finished trials, those at the target first, best first."""
         return np.lexsort((self.y[: self.finished], ~self.at_target[: self.finished]))
 
     def best(self, count: int) -> NDArray[np.intp]:
-        """The first rows of ``order``, without putting all the others in order."""
+        """The first ``count`` rows of ``order``, without a full sort."""
         y, at_target = self.y[: self.finished], self.at_target[: self.finished]
         rows = np.sort(np.concatenate([lowest(y, np.flatnonzero(part), count) for part in (at_target, ~at_target)]))
         return rows[np.lexsort((y[rows], ~at_target[rows]))][:count]
 
     def select(self, rows: NDArray[np.intp]) -> Dataset:
-        """Some of the values, by rising row, and all the rest."""
-        traces = int((rows >= self.finished).sum())
-        at_target, slopes = self.at_target[rows], self.gradients[rows]
-        return replace(self, U=self.U[rows], y=self.y[rows], at_target=at_target, gradients=slopes, intermediate=traces)
+        """A subset of the values, given by rising rows; the other arrays are unchanged."""
+        intermediate = int((rows >= self.finished).sum())
+        at_target, gradients = self.at_target[rows], self.gradients[rows]
+        return replace(self, U=self.U[rows], y=self.y[rows], at_target=at_target, gradients=gradients, intermediate=intermediate)
 
     def without_intermediate(self) -> Dataset:
-        """Only what trials ended with: for what goes back from a row to its trial, or cannot tell fidelities apart."""
+        """Without intermediate values: for code that needs the trial of a row, or cannot tell fidelities apart."""
         return self.select(np.arange(self.finished)) if self.intermediate else self
 
-    def with_intermediate(self, waypoints: Sequence[IntermediateValue], space: Space) -> Dataset:
-        """With values that were reported along the way, and their costs where they are known."""
-        if not waypoints:
+    def with_intermediate(self, values: Sequence[IntermediateValue], space: Space) -> Dataset:
+        """With intermediate values, and their costs where they are known."""
+        if not values:
             return self
-        U, paid = np.array([each.u for each in waypoints]), [each for each in waypoints if each.cost]
+        U, paid = np.array([each.u for each in values]), [each for each in values if each.cost]
         return replace(
             self,
             U=np.vstack([self.U, U]),
-            y=np.concatenate([self.y, self.sign * np.array([each.value for each in waypoints])]),
+            y=np.concatenate([self.y, self.sign * np.array([each.value for each in values])]),
             at_target=np.concatenate([self.at_target, on_target(U, space)]),
             gradients=np.vstack([self.gradients, np.full(U.shape, np.nan)]),
             intermediate=self.intermediate + len(U),
@@ -106,42 +107,42 @@ class Dataset:
 
 def to_dataset(history: History) -> Dataset:
     """The history as arrays."""
-    space, columns = history.space, history.table
-    cost, sign = columns.cost[: columns.count], -1.0 if history.maximize else 1.0
-    done, failed, pending = (np.flatnonzero(columns.having(state)) for state in (State.DONE, State.FAILED, State.RUNNING))
-    paid = np.flatnonzero(columns.having(State.DONE, State.FAILED) & (cost > 0.0))
-    sloped = [row for row in sorted(columns.gradients) if columns.state[row] == CODES[State.DONE]]
-    slopes = np.broadcast_to(np.nan, (len(done), len(space)))  # takes no memory
-    if sloped:
-        slopes = slopes.copy()
-        slopes[np.searchsorted(done, sloped)] = sign * np.array([columns.gradients[row] for row in sloped])
-    pruned = [columns.pruned[row] for row in sorted(columns.pruned)]
-    U = columns.U.take(done, axis=0)  # a quarter of the time of U[done]
-    seen = Dataset(
+    space, table = history.space, history.table
+    cost, sign = table.cost[: table.count], -1.0 if history.maximize else 1.0
+    done, failed, pending = (np.flatnonzero(table.having(state)) for state in (State.DONE, State.FAILED, State.RUNNING))
+    paid = np.flatnonzero(table.having(State.DONE, State.FAILED) & (cost > 0.0))
+    with_gradient = [row for row in sorted(table.gradients) if table.state[row] == CODES[State.DONE]]
+    gradients = np.broadcast_to(np.nan, (len(done), len(space)))  # takes no memory
+    if with_gradient:
+        gradients = gradients.copy()
+        gradients[np.searchsorted(done, with_gradient)] = sign * np.array([table.gradients[row] for row in with_gradient])
+    pruned = [table.pruned[row] for row in sorted(table.pruned)]
+    U = table.U.take(done, axis=0)  # a quarter of the time of U[done]
+    data = Dataset(
         U=U,
-        y=sign * columns.value[done],
+        y=sign * table.value[done],
         at_target=on_target(U, space),
-        failed=columns.U[failed],
-        pending=columns.U[pending],
+        failed=table.U[failed],
+        pending=table.U[pending],
         sign=sign,
-        cost_points=columns.U.take(paid, axis=0),
+        cost_points=table.U.take(paid, axis=0),
         log_cost=np.log(cost[paid]),
-        censored=columns.censored[paid],
-        measured=columns.measured[paid],
-        gradients=slopes,
+        censored=table.censored[paid],
+        measured=table.measured[paid],
+        gradients=gradients,
         pruned=np.array(pruned).reshape(len(pruned), len(space)),
     )
-    return seen.with_intermediate(history.intermediate, space)
+    return data.with_intermediate(history.intermediate, space)
 
 
 def on_target(U: Array, space: Space) -> NDArray[np.bool_]:
     """Which points are at the target fidelity."""
-    found = np.ones(len(U), dtype=bool)
-    for name, goal in space.target.items():
-        found &= np.abs(float(space[name].to_unit(goal)) - U[:, space.names.index(name)]) < 1e-9
-    return found
+    mask = np.ones(len(U), dtype=bool)
+    for column, unit in space.target_units.items():
+        mask &= np.abs(unit - U[:, column]) < SAME_FIDELITY
+    return mask
 
 
 def lowest(y: Array, rows: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """Of some rows those with the ``count`` lowest values, and all that are equal to the highest of these."""
+    """Of some rows, those with the ``count`` lowest values, and all that are equal to the highest of these."""
     return rows if len(rows) <= count else rows[y[rows] <= np.partition(y[rows], count - 1)[count - 1]]

@@ -1,7 +1,8 @@
-"""What happened: a frozen view of a study's trials."""
+"""The history: an immutable view of a study's trials at one moment."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,6 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from .._format import plural, rounded
 from ..space.space import Space
 from .intermediate import MAX_VALUES_PER_STUDY, IntermediateValue, all_intermediate_values
 from .persistent_list import PersistentList
@@ -18,25 +20,45 @@ from .trial_table import TrialTable
 
 @dataclass(frozen=True)
 class History(Sequence[Trial]):
-    """The trials of a study in order of their number: a tuple of them, or Pages that nobody writes to any more."""
+    """The trials of a study in order of their number.
+
+    trials        a tuple, or a PersistentList that is no longer written to
+    maximize      whether higher values are better
+    shared_table  the study's own table, used as long as it has this ``version``; later a table is made from the trials
+    """
 
     trials: Sequence[Trial]
     space: Space
     maximize: bool = False
-    shared: TrialTable | None = field(default=None, compare=False, repr=False)  # the study's, as long as they have this stamp
-    version: int = field(default=0, compare=False, repr=False)
+    shared_table: TrialTable | None = field(default=None, compare=False)
+    version: int = field(default=0, compare=False)
+    _length: int = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_length", len(self.trials))
+
+    def __repr__(self) -> str:
+        """``History: 40 trials (38 done, 2 failed), best 0.031 (trial 12), spent 512``"""
+        counts, best = Counter(trial.state for trial in self.trials), self.best
+        text = f"History: {plural(len(self), 'trial')}"
+        if counts:
+            text += f" ({', '.join(f'{counts[state]} {state}' for state in State if counts[state])})"
+        if best is not None:
+            text += f", best {rounded(best.value)} (trial {best.number})"
+        return f"{text}, spent {rounded(self.spent)}" if counts else text
 
     @property
     def table(self) -> TrialTable:
-        """The trials as arrays: to look at, not to change."""
-        return self.shared if self.shared is not None and self.shared.version == self.version else self._own
+        """The trials as arrays. Read only: the arrays are shared."""
+        shared = self.shared_table
+        return shared if shared is not None and shared.version == self.version else self._own_table
 
     @cached_property
-    def _own(self) -> TrialTable:
+    def _own_table(self) -> TrialTable:
         return TrialTable.of(self.trials, self.space)
 
     def __len__(self) -> int:
-        return len(self.trials)
+        return self._length
 
     @overload
     def __getitem__(self, index: int) -> Trial: ...
@@ -49,24 +71,26 @@ class History(Sequence[Trial]):
         return iter(self.trials)
 
     @property
-    def counted(self) -> int:
-        """Trials that were not abandoned."""
+    def trials_used(self) -> int:
+        """The number of trials that count against a budget of trials: all that were not abandoned."""
         return len(self) - self.number_of(State.ABANDONED)
 
     def number_of(self, *states: State) -> int:
+        """The number of trials in one of these states."""
         return int(np.count_nonzero(self.table.having(*states)))
 
     def having(self, *states: State) -> tuple[Trial, ...]:
+        """The trials in one of these states."""
         return tuple(self.trials[row] for row in np.flatnonzero(self.table.having(*states)).tolist())
 
     @property
     def best(self) -> Trial | None:
         """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
-        columns = self.table
-        done = np.flatnonzero(columns.having(State.DONE))
-        pool = done[columns.at_target[done]] if columns.at_target[done].any() else done
+        table = self.table
+        done = np.flatnonzero(table.having(State.DONE))
+        pool = done[table.at_target[done]] if table.at_target[done].any() else done
         sign = -1.0 if self.maximize else 1.0
-        return self.trials[pool[np.argmin(sign * columns.value[pool])]] if len(pool) else None
+        return self.trials[pool[np.argmin(sign * table.value[pool])]] if len(pool) else None
 
     def ranked(self) -> list[Trial]:
         """Finished trials at the target fidelity, best first; at any fidelity while there is none at the target."""
@@ -81,31 +105,32 @@ class History(Sequence[Trial]):
 
     @property
     def warm_start(self) -> Mapping[str, Any] | None:
-        """What the last model-based suggestion left behind."""
-        remembers = self.table.has_model[: len(self)]
-        last = len(self) - 1 - int(np.argmax(remembers[::-1])) if remembers.any() else None
+        """The warm start of the next fit: the model of the last model-based suggestion, None while there is none."""
+        has_model = self.table.has_model[: len(self)]
+        last = len(self) - 1 - int(np.argmax(has_model[::-1])) if has_model.any() else None
         return None if last is None else self.trials[last].suggestion["model"]
 
-    def first(self, count: int) -> History:
-        """As it was when there were ``count`` trials, had each been finished before the next was asked."""
-        columns = self.table.first(count)
-        return History(self.trials[:count], self.space, self.maximize, columns, columns.version)
+    def head(self, count: int) -> History:
+        """The history of the first ``count`` trials, as if each had finished before the next was suggested."""
+        table = self.table.head(count)
+        return History(self.trials[:count], self.space, self.maximize, table, table.version)
 
-    def also(self, trials: Sequence[Trial]) -> History:
-        """With further trials."""
-        found = PersistentList(self.trials)
-        found.extend(trials)
-        return History(found, self.space, self.maximize)
+    def with_trials(self, trials: Sequence[Trial]) -> History:
+        """This history with further trials."""
+        longer = PersistentList(self.trials)
+        longer.extend(trials)
+        return History(longer, self.space, self.maximize)
 
     @cached_property
     def intermediate(self) -> list[IntermediateValue]:
-        """What trials reported along the way, as far as it counts as observations."""
-        told = self.table.has_reports[: len(self)]
-        if not self._target or np.count_nonzero(told & ~self.table.having(State.ABANDONED)) > MAX_VALUES_PER_STUDY:
-            return []  # of so many trials not even one report each
-        return all_intermediate_values([self.trials[row] for row in np.flatnonzero(told).tolist()], self.trials, self.space)
+        """The intermediate values that are used as observations."""
+        reporting = self.table.has_reports[: len(self)]
+        if not self._target or np.count_nonzero(reporting & ~self.table.having(State.ABANDONED)) > MAX_VALUES_PER_STUDY:
+            return []  # with so many trials, not even one value of each
+        return all_intermediate_values([self.trials[row] for row in np.flatnonzero(reporting).tolist()], self.trials, self.space)
 
     def at_target(self, trial: Trial) -> bool:
+        """Whether a trial is at the target fidelity."""
         return all(trial.config[name] == goal for name, goal in self._target)
 
     @cached_property
@@ -114,19 +139,19 @@ class History(Sequence[Trial]):
 
     def results(self) -> list[float | None]:
         """The values of finished trials at the target fidelity in order of number; None for a failed one."""
-        columns = self.table
-        rows = np.flatnonzero(columns.having(State.DONE, State.FAILED) & columns.at_target[: len(self)])
-        done = columns.having(State.DONE)[rows].tolist()
-        return [value if known else None for value, known in zip(columns.value[rows].tolist(), done, strict=True)]
+        table = self.table
+        rows = np.flatnonzero(table.having(State.DONE, State.FAILED) & table.at_target[: len(self)])
+        done = table.having(State.DONE)[rows].tolist()
+        return [value if known else None for value, known in zip(table.value[rows].tolist(), done, strict=True)]
 
     @property
     def evaluations(self) -> int:
-        """Finished trials that a model of the target learns from: where there are fidelities, those at lower ones too."""
+        """The number of finished trials that the model is fitted to; with fidelities, also those at lower fidelities."""
         done = self.table.having(State.DONE)
         return int(done.sum() if self._target else (done & self.table.at_target[: len(self)]).sum())
 
     def bests(self) -> list[tuple[float, float]]:
-        """(cost spent, best value) after each finished trial at the target fidelity, for convergence plots."""
+        """The convergence curve: (cost spent, best value so far) after each finished trial at the target fidelity."""
         steps, spent, best = list[tuple[float, float]](), 0.0, np.nan
         pick = np.fmax if self.maximize else np.fmin
         for trial in self.trials:

@@ -1,7 +1,7 @@
-"""A list of which a copy costs next to nothing, so that whoever looks at a study's trials keeps what he saw.
+"""A persistent list: copies are cheap and keep their items, so that a history is a snapshot of a study's trials.
 
-Items stand on pages of SIZE, each a tuple that never changes. A copy has the same pages; a change writes one page anew, and
-copies that were made before keep the old one. A hundred thousand trials are copied as two hundred pages.
+Items are stored in pages of PAGE_SIZE, tuples that never change. A copy shares the pages. A change writes one new page, and
+earlier copies keep the old one. A copy of a hundred thousand trials is a copy of two hundred references.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TypeVar, overload
 
 T = TypeVar("T")
 
-PAGE_SIZE = 512  # items on a page: as many are copied for each that is written
+PAGE_SIZE = 512  # items per page: as many are copied for each item that is written
 
 
 class PersistentList(Sequence[T]):
-    """Items that can be appended and replaced, never removed. ``Pages(other)`` is a copy."""
+    """Items that can be appended and replaced, never removed. ``PersistentList(other)`` is a copy."""
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         self._pages: list[tuple[T, ...]] = []
@@ -32,11 +32,12 @@ class PersistentList(Sequence[T]):
         self.extend([item])
 
     def extend(self, items: Iterable[T]) -> None:
-        found = (*(self._pages[-1] if self._pages else ()), *items)
-        self._pages[-1:] = [found[first : first + PAGE_SIZE] for first in range(0, len(found), PAGE_SIZE)]
+        """Append all items, or none if reading them raises."""
+        last = (*(self._pages[-1] if self._pages else ()), *items)
+        self._pages[-1:] = [last[start : start + PAGE_SIZE] for start in range(0, len(last), PAGE_SIZE)]
 
     def __setitem__(self, index: int, item: T) -> None:
-        page, place = self._place(index)
+        page, place = self._locate(index)
         old = self._pages[page]
         self._pages[page] = (*old[:place], item, *old[place + 1 :])
 
@@ -47,10 +48,11 @@ class PersistentList(Sequence[T]):
     def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
         if isinstance(index, slice):
             return tuple(self[place] for place in range(*index.indices(len(self))))
-        page, place = self._place(index)
+        page, place = self._locate(index)
         return self._pages[page][place]
 
-    def _place(self, index: int) -> tuple[int, int]:
+    def _locate(self, index: int) -> tuple[int, int]:
+        """The page of an item, and its place there."""
         count = len(self)
         if not -count <= index < count:
             raise IndexError(f"there is no item {index}; there are {count}")
@@ -60,7 +62,7 @@ class PersistentList(Sequence[T]):
         return chain.from_iterable(tuple(self._pages))
 
     def __eq__(self, other: object) -> bool:
-        """Equal to a tuple of the same items too."""
+        """Equal to a persistent list or a tuple of the same items."""
         if not isinstance(other, PersistentList | tuple):
             return NotImplemented
         return len(self) == len(other) and all(one == another for one, another in zip(self, other, strict=True))

@@ -1,4 +1,4 @@
-"""What was asked and what came of it: immutable records."""
+"""Trials and suggestions: immutable records of what was evaluated, and of why it was suggested."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
+from .._format import rounded
 from ..space.space import Config
+
+MAX_CONFIG_ENTRIES_SHOWN = 6  # in the repr of a trial
+MAX_CHARACTERS_SHOWN = 40  # of one value or error, in the repr of a trial
 
 
 class State(StrEnum):
-    """running: asked, no result yet; abandoned: given up without a result, the config may be asked again."""
+    """The state of a trial. Running: no result yet. Abandoned: ended without a result, and the config may be suggested again."""
 
     RUNNING = "running"
     DONE = "done"
@@ -23,16 +27,16 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Suggestion:
-    """A config, and what the optimizer knew when it chose it.
+    """A suggested config, and what the optimizer knew when it chose it.
 
-    by           the method's name
-    why          the choice in words
-    predicted    the model's mean at the config, in the user's units
-    gain         the expected improvement on the best value, in the user's units
-    cost         the expected cost
-    front        a few points of the EI-cost front at that moment, the choice, and the alpha that it amounts to
-    model        what the next fit starts from: hyperparameters, how values are modelled, the number of trials then
-    plan         the place of the trial in what the method has set out to do, JSON-ready
+    by           name of the search method
+    why          the reason in words
+    predicted    posterior mean at the config, in the user's units
+    gain         expected improvement on the best value, in the user's units
+    cost         expected cost
+    front        a few points of the EI-cost Pareto front, the chosen point, and the alpha that it corresponds to
+    model        warm start of the next fit: hyperparameters, output transform, the number of trials at the time
+    plan         place of the trial in the schedule of a method such as Hyperband, ready for JSON
     """
 
     config: Config
@@ -46,13 +50,22 @@ class Suggestion:
     plan: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """All that is known, without the config; ready for JSON."""
         values = {item.name: getattr(self, item.name) for item in fields(self)}
         return {name: value for name, value in values.items() if value is not None and name != "config"}
 
 
 @dataclass(frozen=True, slots=True)  # slots: of a hundred thousand trials, 12 MB less
 class Trial:
-    """One evaluation. ``config`` is a plain dict with the fidelities included; ``fidelity`` is that part alone."""
+    """One evaluation of the objective.
+
+    config      a plain dict, fidelities included;  fidelity  the fidelities alone
+    value       the result, None without one;  folds  the results of the folds of a cross-validation
+    gradient    d value / d parameter, by name
+    cost        in the study's unit;  seconds  the measured time
+    reports     intermediate values, as the objective reported them
+    suggestion  ``Suggestion.to_dict()``;  basis  the data that the suggestion was computed from (see ``replay``)
+    """
 
     number: int
     config: Config
@@ -66,12 +79,27 @@ class Trial:
     error: str | None = None
     reports: tuple[Mapping[str, Any], ...] = ()
     suggestion: Mapping[str, Any] = field(default_factory=dict)
-    censored: bool = False  # the cost is a lower bound: the evaluation was cut off
+    censored: bool = False  # the cost is a lower bound, since the evaluation was cut off
     asked_at: float | None = field(default=None, compare=False)  # seconds since 1970
-    basis: Mapping[str, Any] = field(default_factory=dict, compare=False)  # what the suggestion was made from: see ``replay``
+    basis: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __repr__(self) -> str:
+        """``Trial 12: done, value 0.031, cost 12.5, lr=0.001, depth=5``"""
+        parts = [str(self.state)]
+        for name, shown in (("value", self.value), ("cost", self.cost)):
+            if shown is not None:
+                parts.append(f"{name} {_short(shown)}")
+        if self.error is not None:
+            parts.append(f"error: {_short(self.error)}")
+        config = list(self.config.items())
+        parts += [f"{name}={_short(value)}" for name, value in config[:MAX_CONFIG_ENTRIES_SHOWN]]
+        if len(config) > MAX_CONFIG_ENTRIES_SHOWN:
+            parts.append(f"and {len(config) - MAX_CONFIG_ENTRIES_SHOWN} more")
+        return f"Trial {self.number}: {', '.join(parts)}"
 
     @property
     def finished(self) -> bool:
+        """Whether the trial has ended, with a result or without."""
         return self.state is not State.RUNNING
 
     def finish(self, state: State, **results: Any) -> Trial:
@@ -79,13 +107,13 @@ class Trial:
         return replace(self, state=state, **results)
 
     def detached(self) -> Trial:
-        """A copy that shares nothing: what is done to its dicts does not reach the study."""
+        """A deep copy: changes to its dicts do not reach the study."""
         names = ("config", "gradient", "fidelity", "reports", "suggestion", "basis")
         copied = copy.deepcopy([getattr(self, name) for name in names])
         return replace(self, **dict(zip(names, copied, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; ``from_dict`` is its inverse. A fold that is not finite is written as null."""
+        """The trial ready for JSON; ``from_dict`` is the inverse. A fold that is not finite becomes null."""
         copied = self.detached()
         record = {item.name: getattr(copied, item.name) for item in fields(self)}
         record["state"] = str(self.state)
@@ -96,9 +124,16 @@ class Trial:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Trial:
+        """The trial from its dict. Unknown keys, of a later version, are ignored."""
         known = {item.name: record[item.name] for item in fields(cls) if item.name in record}
         known["state"] = State(known.get("state", "running"))
         if known.get("folds") is not None:
             known["folds"] = tuple(math.nan if fold is None else fold for fold in known["folds"])
         known["reports"] = tuple(known.get("reports") or ())
         return cls(**known)
+
+
+def _short(value: Any) -> str:
+    """A value on one short line: floats with four digits."""
+    text = rounded(value) if isinstance(value, float) else " ".join(str(value).split())
+    return text if len(text) <= MAX_CHARACTERS_SHOWN else text[: MAX_CHARACTERS_SHOWN - 3] + "..."

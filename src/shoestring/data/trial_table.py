@@ -1,8 +1,8 @@
-"""The trials of a study as arrays, a row a trial, so that nothing has to be read from thousands of records at each ask.
+"""The trials of a study as arrays, one row per trial, so that a suggestion need not read thousands of records.
 
-Arrays have room to grow and are written in place: a trial costs one row when it is opened and one when it is closed. ``stamp``
-moves on with every write, so that whoever looked before can tell that they have changed. Many trials are written together, which
-takes a twentieth of the time of one after the other, and gives the same numbers.
+Arrays have spare capacity and are written in place: a trial costs one write when it starts and one when it ends. ``version``
+grows with every write, so that a reader can tell whether the table has changed. Many trials are written at once, which takes a
+twentieth of the time of one by one, and gives the same numbers.
 """
 
 from __future__ import annotations
@@ -21,124 +21,127 @@ from .trial import State, Trial
 from .visited import hash_rows, to_grid
 
 CODES = {state: code for code, state in enumerate(State)}
-INITIAL_CAPACITY = 64  # rows at first; doubled when they are full
-ROWS_PER_WRITE = 1000  # trials that are written at once: all that belongs to them stays in the processor's cache
+INITIAL_CAPACITY = 64  # rows; doubled when they are full
+ROWS_PER_WRITE = 1000  # trials written at once: few enough that their data stays in the processor's cache
 
 ARRAYS = ("U", "state", "value", "cost", "at_target", "censored", "measured", "has_model", "has_reports", "hash")
 
 
 class TrialTable:
-    """Notation, for row i:
+    """The trials as arrays, ``count`` rows of which are in use.
 
-    U, state      its point; a code of CODES
+    U, state      point of the unit cube; state as a code of CODES
     value, cost   NaN and 0 where there is none
-    at_target     whether it is a trial of the target fidelity
+    at_target     whether the trial is at the target fidelity
     censored      whether the cost is a lower bound
-    measured      whether the cost is the seconds that it took, since nobody gave another
-    remembers     whether its suggestion left a model behind
-    told          whether it has ended and has reported along the way
-    mark          by which its point is found (see ``taken``)
-    sloped        i -> slopes in the user's sign, where some were told
-    given_up      i -> the point at which a trial was asked that was stopped early, as it no longer promised anything
+    measured      whether the cost is the measured seconds, since no other was given
+    has_model     whether the suggestion holds a warm start
+    has_reports   whether the trial has ended and has reported intermediate values
+    hash          hash of the point (see ``visited``)
+    gradients     row -> gradient by the unit cube, in the user's sign, for trials with gradient observations
+    pruned        row -> the point that was asked, for trials that were pruned at a lower fidelity
     """
 
     def __init__(self, space: Space) -> None:
         self.space, self.count, self.version = space, 0, 0
-        self._goal = tuple(space.target.items())
+        self._target = tuple(space.target.items())
         self.U = np.empty((INITIAL_CAPACITY, len(space)))
         self.state = np.empty(INITIAL_CAPACITY, dtype=np.int8)
         self.value, self.cost = np.empty(INITIAL_CAPACITY), np.empty(INITIAL_CAPACITY)
-        self.at_target, self.censored, self.measured, self.has_model, self.has_reports = (np.empty(INITIAL_CAPACITY, dtype=bool) for _ in range(5))
+        flags = (np.empty(INITIAL_CAPACITY, dtype=bool) for _ in range(5))
+        self.at_target, self.censored, self.measured, self.has_model, self.has_reports = flags
         self.hash = np.empty(INITIAL_CAPACITY, dtype=np.int64)
         self.gradients: dict[int, Array] = {}
         self.pruned: dict[int, Array] = {}
-        self._marks: set[int] | None = None
+        self._hashes: set[int] | None = None
 
     def put(self, row: int, trial: Trial) -> None:
-        """Write a row: the next one, or one that is there."""
+        """Write one row: the next, or an existing one."""
         self._put(row, [trial])
 
     def put_all(self, first: int, trials: Sequence[Trial]) -> None:
-        """Write a row a trial, from row ``first`` on, up to one that does not fit."""
+        """Write one row per trial, from row ``first`` on. If a trial does not fit the space, those before it may be written."""
         for start in range(0, len(trials), ROWS_PER_WRITE):
             self._put(first + start, trials[start : start + ROWS_PER_WRITE])
 
     def _put(self, first: int, trials: Sequence[Trial]) -> None:
-        """All of them, or none if one does not fit."""
+        """Write all of them, or none if one does not fit the space."""
         U, rows = encode_configs([trial.config for trial in trials], self.space), slice(first, first + len(trials))
-        sloped, pruned = dict[int, Array](), dict[int, Array]()
+        gradients, pruned = dict[int, Array](), dict[int, Array]()
         for row, trial in enumerate(trials, first):
             if trial.gradient:
-                sloped[row] = unit_gradient(trial, self.space)
+                gradients[row] = unit_gradient(trial, self.space)
             if "asked" in trial.suggestion and trial.state is State.DONE and was_pruned(trial):
                 pruned[row] = self.space.encode({**trial.config, **trial.suggestion["asked"]})
-        self._make_room(rows.stop)
+        self._reserve(rows.stop)
         self.U[rows], self.hash[rows] = U, hash_rows(to_grid(U))
         self.state[rows] = [CODES[trial.state] for trial in trials]
         self.value[rows] = [np.nan if trial.value is None else trial.value for trial in trials]
         self.cost[rows] = [trial.cost or 0.0 for trial in trials]
         self.at_target[rows] = True
-        for name, goal in self._goal:
+        for name, goal in self._target:
             self.at_target[rows] &= [trial.config[name] == goal for trial in trials]
         self.censored[rows] = [trial.censored for trial in trials]
         self.measured[rows] = [trial.cost == trial.seconds for trial in trials]
         self.has_model[rows] = ["model" in trial.suggestion for trial in trials]
         self.has_reports[rows] = [bool(trial.reports) and trial.finished for trial in trials]
-        for kept, new in ((self.gradients, sloped), (self.pruned, pruned)):
+        for kept, new in ((self.gradients, gradients), (self.pruned, pruned)):
             for row in kept.keys() & range(rows.start, rows.stop):
                 del kept[row]
             kept |= new
-        if self._marks is not None:
-            self._marks.update(self.hash[rows].tolist())
+        if self._hashes is not None:
+            self._hashes.update(self.hash[rows].tolist())
         self.count, self.version = max(self.count, rows.stop), self.version + 1
 
-    def _make_room(self, needed: int) -> None:
-        room = len(self.state)
-        while room < needed:
-            room *= 2
-        if room > len(self.state):
+    def _reserve(self, needed: int) -> None:
+        """Grow the arrays to hold ``needed`` rows."""
+        capacity = len(self.state)
+        while capacity < needed:
+            capacity *= 2
+        if capacity > len(self.state):
             for name in ARRAYS:
                 old = getattr(self, name)
-                new = np.empty((room, *old.shape[1:]), dtype=old.dtype)
+                new = np.empty((capacity, *old.shape[1:]), dtype=old.dtype)
                 new[: self.count] = old[: self.count]
                 setattr(self, name, new)
 
     @classmethod
     def of(cls, trials: Iterable[Trial], space: Space) -> TrialTable:
-        found = cls(space)
-        found.put_all(0, tuple(trials))
-        return found
+        """The table of some trials."""
+        table = cls(space)
+        table.put_all(0, tuple(trials))
+        return table
 
-    def first(self, count: int) -> TrialTable:
-        """A copy of the first rows."""
-        found = TrialTable(self.space)
-        found.count = min(count, self.count)
+    def head(self, count: int) -> TrialTable:
+        """A copy of the first ``count`` rows."""
+        table = TrialTable(self.space)
+        table.count = min(count, self.count)
         for name in ARRAYS:
-            setattr(found, name, getattr(self, name)[: max(found.count, INITIAL_CAPACITY)].copy())
-        found.gradients = {row: slopes for row, slopes in self.gradients.items() if row < found.count}
-        found.pruned = {row: point for row, point in self.pruned.items() if row < found.count}
-        return found
+            setattr(table, name, getattr(self, name)[: max(table.count, INITIAL_CAPACITY)].copy())
+        table.gradients = {row: gradient for row, gradient in self.gradients.items() if row < table.count}
+        table.pruned = {row: point for row, point in self.pruned.items() if row < table.count}
+        return table
 
     def having(self, *states: State) -> NDArray[np.bool_]:
         """Which rows are in one of these states."""
-        found = np.zeros(self.count, dtype=bool)
+        mask = np.zeros(self.count, dtype=bool)
         for state in states:
-            found |= self.state[: self.count] == CODES[state]
-        return found
+            mask |= self.state[: self.count] == CODES[state]
+        return mask
 
     @property
     def hashes(self) -> set[int]:
-        """All marks, and some that are no more: a row that was written anew may have moved."""
-        if self._marks is None:
-            self._marks = set(self.hash[: self.count].tolist())
-        return self._marks
+        """The hashes of all points, and perhaps of points that are no longer there: a row that was rewritten may have moved."""
+        if self._hashes is None:
+            self._hashes = set(self.hash[: self.count].tolist())
+        return self._hashes
 
 
 def encode_configs(configs: Sequence[Mapping[str, Any]], space: Space) -> Array:
-    """``space.encode`` of many configs at once: the same numbers."""
+    """``space.encode`` of many configs at once: the same numbers, bit for bit."""
     if len(configs) == 1:
         return space.encode(configs[0])[None, :]
-    U, read = np.full((len(configs), len(space)), 0.5), 0
+    U, entries = np.full((len(configs), len(space)), 0.5), 0
     for column, (name, parameter) in enumerate(space.items()):
         rows: slice | list[int] = slice(None)
         try:
@@ -147,24 +150,24 @@ def encode_configs(configs: Sequence[Mapping[str, Any]], space: Space) -> Array:
             rows = [row for row, config in enumerate(configs) if name in config]
             values = [configs[row][name] for row in rows]
         U[rows, column] = parameter.to_unit(levels_of(values, parameter, name) if isinstance(parameter, Choice) else values)
-        read += len(values)
-    if read < sum(map(len, configs)):
+        entries += len(values)
+    if entries < sum(map(len, configs)):
         raise KeyError(next(name for config in configs for name in config if name not in space))
     return U
 
 
 def levels_of(values: Sequence[Any], parameter: Choice, name: str) -> list[int]:
-    """The numbers of options; each that looks different is looked up once."""
-    looks = list(map(repr, values))
-    levels = {look: parameter.level_of(value, name) for look, value in dict(zip(looks, values, strict=True)).items()}
-    return [levels[look] for look in looks]
+    """The numbers of options; each distinct one is searched for once."""
+    texts = list(map(repr, values))
+    levels = {text: parameter.level_of(value, name) for text, value in dict(zip(texts, values, strict=True)).items()}
+    return [levels[text] for text in texts]
 
 
 def unit_gradient(trial: Trial, space: Space) -> Array:
-    """A trial's gradient by the coordinates of the unit cube, in the user's sign; NaN where it has none."""
-    slopes = np.full(len(space), np.nan)
+    """A trial's gradient by the coordinates of the unit cube, in the user's sign; NaN where it is unknown."""
+    gradient = np.full(len(space), np.nan)
     for column, (name, parameter) in enumerate(space.items()):
         if trial.gradient and name in trial.gradient and isinstance(parameter, Numeric):
-            slope = trial.gradient[name] * parameter.stretch(trial.config[name])
-            slopes[column] = slope if np.isfinite(slope) else np.nan  # beyond the largest float: as good as unknown
-    return slopes
+            derivative = trial.gradient[name] * parameter.derivative(trial.config[name])
+            gradient[column] = derivative if np.isfinite(derivative) else np.nan  # above the largest float: unknown
+    return gradient

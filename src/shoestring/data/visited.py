@@ -1,8 +1,8 @@
-"""Points that need not be asked again, found among a hundred thousand without looking at each.
+"""The visited set: points that need not be suggested again, found by hash and not by comparison with every trial.
 
-Two points are one when no coordinate differs by more than rounding: each is moved to a grid of width SAME, and gets a mark, a sum
-of odd multiples of its places on the grid. Points with the same mark are compared in full; hardly ever are there others than
-those that are sought.
+Two points are the same if no coordinate differs by more than rounding. Each point is rounded to a grid of width SAME_POINT, and
+its hash is a sum of odd multiples of its places on the grid. Points with the same hash are compared in full; they are almost
+always the same point.
 """
 
 from __future__ import annotations
@@ -19,39 +19,40 @@ from .trial import State
 if TYPE_CHECKING:
     from .history import History
 
-SAME_POINT = 1e-9  # points nearer than this in every coordinate are one point
-Whole = NDArray[np.int64]
+SAME_POINT = 1e-9  # points that differ by less in every coordinate of the unit cube are the same
+IntArray = NDArray[np.int64]
 
 
-def to_grid(U: Array) -> Whole:
+def to_grid(U: Array) -> IntArray:
+    """Points as whole numbers: their places on a grid of width SAME_POINT."""
     return np.asarray(np.rint(U / SAME_POINT).astype(np.int64))
 
 
-def hash_rows(places: Whole) -> Whole:
-    """One number for each row of places on the grid; it may overflow, which does no harm."""
+def hash_rows(places: IntArray) -> IntArray:
+    """The hash of each row of places on the grid. It may overflow, which does no harm."""
     return np.asarray((places * _factors(places.shape[1])).sum(axis=1))
 
 
 @cache
-def _factors(count: int) -> Whole:
+def _factors(count: int) -> IntArray:
     return np.arange(1, 2 * count, 2, dtype=np.int64) * 0x9E3779B97F4A7C1
 
 
 def is_among(U: Array, points: Array) -> NDArray[np.bool_]:
-    """Which rows of U stand among the points."""
+    """Which rows of U are among the points."""
     if not len(points) or not len(U):
         return np.zeros(len(U), dtype=bool)
-    sought, rows = to_grid(U), to_grid(points)
-    if len(rows) > len(sought):
-        rows = rows[np.isin(hash_rows(rows), hash_rows(sought))]
-    there = {row.tobytes() for row in rows}
-    return np.array([row.tobytes() in there for row in sought])
+    wanted, rows = to_grid(U), to_grid(points)
+    if len(rows) > len(wanted):
+        rows = rows[np.isin(hash_rows(rows), hash_rows(wanted))]
+    known = {row.tobytes() for row in rows}
+    return np.array([row.tobytes() in known for row in wanted])
 
 
 class VisitedSet:
-    """The points of a history's trials, of the abandoned ones apart, and ``others``.
+    """The points of a history's trials, without abandoned ones, and ``others``.
 
-    Trials are found by the marks that the history's columns keep: what that takes does not grow with them.
+    Trials are found by the hashes in the history's table: the time does not grow with their number.
     """
 
     def __init__(self, history: History, others: Array) -> None:
@@ -59,31 +60,32 @@ class VisitedSet:
 
     @classmethod
     def of(cls, history: History) -> VisitedSet:
-        """All that a history has: trials, what they reported along the way, and where they were asked if stopped early."""
+        """The points of the trials, of their intermediate values, and those at which pruned trials were asked."""
         pruned = history.table.pruned
-        points = [waypoint.u for waypoint in history.intermediate] + [pruned[row] for row in sorted(pruned)]
+        points = [each.u for each in history.intermediate] + [pruned[row] for row in sorted(pruned)]
         return cls(history, np.array(points).reshape(len(points), len(history.space)))
 
-    def also(self, points: Array) -> VisitedSet:
+    def with_points(self, points: Array) -> VisitedSet:
+        """This set with further points."""
         return VisitedSet(self.history, np.vstack([self.others, points]))
 
-    def holds(self, U: Array) -> NDArray[np.bool_]:
-        """Which rows of U are taken."""
-        columns, marks = self.history.table, hash_rows(to_grid(U))
-        found = is_among(U, self.others)
-        suspects = np.array([mark in columns.hashes for mark in marks.tolist()], dtype=bool)
+    def contains(self, U: Array) -> NDArray[np.bool_]:
+        """Which rows of U have been visited."""
+        table, hashes = self.history.table, hash_rows(to_grid(U))
+        known, mask = table.hashes, is_among(U, self.others)
+        suspects = np.array([each in known for each in hashes.tolist()], dtype=bool)
         if suspects.any():
-            rows = np.flatnonzero(np.isin(columns.hash[: columns.count], marks[suspects]))
-            found[suspects] |= is_among(U[suspects], columns.U[rows[~columns.having(State.ABANDONED)[rows]]])
-        return found
+            rows = np.flatnonzero(np.isin(table.hash[: table.count], hashes[suspects]))
+            mask[suspects] |= is_among(U[suspects], table.U[rows[~table.having(State.ABANDONED)[rows]]])
+        return mask
 
     @property
     def points(self) -> Array:
-        """All of them."""
-        columns = self.history.table
-        rows = np.flatnonzero(~columns.having(State.ABANDONED))
-        return np.vstack([columns.U.take(rows, axis=0), self.others])
+        """All points (n x D)."""
+        table = self.history.table
+        rows = np.flatnonzero(~table.having(State.ABANDONED))
+        return np.vstack([table.U.take(rows, axis=0), self.others])
 
     def __getitem__(self, rows: slice) -> Array:
-        """Some of them, as of an array of points."""
+        """Some rows of ``points``."""
         return self.points[rows]

@@ -1,17 +1,15 @@
-"""Who evaluates trials, where, and how many at once.
+"""Execution of trials: the loop, and the executors that evaluate trials in this process, in other processes or on a cluster.
 
-    crew        what the loop may ask of those who evaluate
-    alone       this process, one trial after the other
-    threads     this process, several at once
-    processes   worker processes of our own (``process`` is one of them, ``worker`` what runs in it, ``channel`` how they talk)
-    travel      what goes to another process and comes back
-    futures     anything shaped like ``concurrent.futures.Executor``; ``task`` is what is submitted
-    on_dask     Dask;  on_ray  Ray: executors that neither rerun nor cache, and that really cancel
-    simulated   nobody: a clock that follows the costs, for experiments on tables
-    hire        from ``workers=``, ``executor=``, ``timeout=`` and ``threads=`` to one of these
-    retrying    failures that are tried again;  signals  Ctrl-C and SIGTERM
+    runner            the loop: ask, evaluate, record, until there is a reason to stop;   simulated  the loop in simulated time
+    evaluate          one call of the objective;   confirm  an evaluation of the recommended configuration
+    retry             failures that are tried again, and a storage that is unavailable for a while
+    executor          the protocol of executors, the serial executor, the result buffer
+    threads           an executor with threads
+    process_pool      an executor with worker processes;   worker  the program of such a process
+    serialization     what is sent to another process and comes back
+    orphan_guard      ends child processes if the coordinator is killed
+    futures           an executor on top of the user's: ``concurrent.futures``, Dask, Ray, ...
+    cluster_executor  the base class of dask_executor and ray_executor
+    factory           from ``workers=``, ``executor=``, ``timeout=`` and ``threads=`` to an executor
+    signals           Ctrl-C and SIGTERM
 """
-
-
-
-

@@ -1,4 +1,4 @@
-"""One call of the user's objective: measured, and never fatal."""
+"""The evaluation of one trial: a call of the user's objective, measured, whose errors end the trial and not the study."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ Objective = Callable[..., Any]
 
 @dataclass
 class LiveTrial:
-    """The trial as its objective sees it while it runs (the objective's second argument).
+    """A trial while it runs, as its objective sees it (the objective's second argument).
 
-    left      what the budget has left now;   hopeless  why going on does not pay, given reports, or None
-    told      hears of each report at once;   now  a clock
-    stopped   once it was told to stop: the kind of reason, and the reason in words
-    thought   seconds that went into answers to the objective's questions, which are not the objective's
+    left            what the budget has left now;   folder  the checkpoint folder of its configuration
+    prune_reason    why the trial should be pruned, given its reports, or None
+    on_report       is called with each report at once;   now  a clock
+    stopped         once it was told to stop: the kind of reason, and the reason in words
+    answer_seconds  spent on answers to the objective's questions, which are not the objective's own time
     """
 
     number: int
@@ -38,22 +39,22 @@ class LiveTrial:
     space: Space
     left: Callable[[], Allowance]
     folder: Callable[[], Path]
-    hopeless: Callable[[Sequence[Mapping[str, Any]]], str | None] = lambda reports: None
-    told: Callable[[dict[str, Any]], object] = lambda report: None
+    prune_reason: Callable[[Sequence[Mapping[str, Any]]], str | None] = lambda reports: None
+    on_report: Callable[[dict[str, Any]], object] = lambda report: None
     now: Callable[[], float] = time.perf_counter
     reports: list[dict[str, Any]] = field(default_factory=list)
     stopped: dict[str, str] | None = None
-    thought: float = 0.0
+    answer_seconds: float = 0.0
     _spent: float = 0.0
-    _judged: dict[str, float] = field(default_factory=dict)  # the fidelity at which a model was asked last
+    _judged: dict[str, float] = field(default_factory=dict)  # the fidelity at which a forecast was made last
 
     def __post_init__(self) -> None:
         self.began = self.now()
 
     def report(self, value: float, cost: float | None = None, **fidelity: float) -> None:
-        """A result along the way: ``trial.report(0.31, epochs=5, cost=12.0)``, the cost being that of the trial so far.
+        """An intermediate value: ``trial.report(0.31, epochs=5, cost=12.0)``; the cost is that of the trial so far.
 
-        Kept with the trial; where it names a fidelity, the model learns from it.
+        It is stored with the trial. Where it names a fidelity, the model learns from it.
         """
         number = read_value(value)
         if not math.isfinite(number):
@@ -72,11 +73,11 @@ class LiveTrial:
             at[name] = amount
         if cost is not None:
             if read_cost(cost) < self._spent:
-                told = f"a cost of {cost:g} after {self._spent:g}"
-                raise OutcomeError(f"trial {self.number}: {told}; a report's cost is that of the whole trial so far")
+                given = f"a cost of {cost:g} after {self._spent:g}"
+                raise OutcomeError(f"trial {self.number}: {given}; a report's cost is that of the whole trial so far")
             self._spent = read_cost(cost)
         self.reports.append({"value": number, "fidelity": at, "cost": None if cost is None else self._spent})
-        self.told(self.reports[-1])
+        self.on_report(self.reports[-1])
 
     @property
     def spent(self) -> float:
@@ -84,22 +85,22 @@ class LiveTrial:
         return self._spent
 
     def should_stop(self) -> bool:
-        """True once going on would exceed the budget, or no longer pays: then return the value reached so far.
+        """True once going on would exceed the budget, or does not pay any more: then return the value reached so far.
 
-        The second is for a model to tell, from what was reported with its fidelity, and it is asked when the fidelity has doubled
-        since it was asked last. The trial is then one of the fidelity that it has reached.
+        The second is a forecast of the model, from what was reported with its fidelity. It is made when the fidelity has doubled
+        since the last one. A pruned trial is then one of the fidelity that it has reached.
         """
         if self.stopped is None:
             asked = time.perf_counter()
             if self.left().exceeded(self._spent, self.now() - self.began):
                 self.stopped = {"kind": BUDGET, "reason": "going on would exceed the budget"}
-            elif self._doubled() and (reason := self.hopeless(self.reports)) is not None:
+            elif self._doubled() and (reason := self.prune_reason(self.reports)) is not None:
                 self.stopped = {"kind": PRUNED, "reason": reason}
-            self.thought += time.perf_counter() - asked
+            self.answer_seconds += time.perf_counter() - asked
         return self.stopped is not None
 
     def _doubled(self) -> bool:
-        """Whether the last report's fidelity is twice that at which a model was asked, and short of what was asked for."""
+        """Whether the last report's fidelity is twice that of the last forecast, and below what was asked for."""
         at = self.reports[-1]["fidelity"] if self.reports else {}
         if not any(amount < self.fidelity[name] and amount >= 2 * self._judged.get(name, 0.0) for name, amount in at.items()):
             return False
@@ -110,8 +111,8 @@ class LiveTrial:
     def checkpoint_dir(self) -> Path:
         """A folder for the files of this trial's configuration, made on first use.
 
-        It is the same for all trials of the configuration, whatever their fidelity: one that is asked again with more epochs
-        finds there what it left, and can go on from it.
+        It is the same for all trials of the configuration, at every fidelity: one that is asked again with more epochs finds
+        there what it saved, and can continue from it.
         """
         return self.folder()
 
@@ -120,8 +121,8 @@ class LiveTrial:
 class Evaluation:
     """What came of one call: an outcome, empty where there is an error.
 
-    censored  the call was cut off, so its cost is a lower bound
-    passing   the failure may be one that passes (an exception, a crash), not a result such as NaN: it may be tried again
+    censored   the call was cut off, so its cost is a lower bound
+    transient  the failure may not happen again (an exception, a crash); a result such as NaN would: only the former is retried
     """
 
     outcome: Outcome
@@ -130,11 +131,11 @@ class Evaluation:
     reports: tuple[dict[str, Any], ...] = ()
     stopped: dict[str, str] | None = None
     censored: bool = False
-    passing: bool = False
+    transient: bool = False
 
 
 class Failure(Exception):
-    """What an objective may raise to fail its trial and say what that has cost; ``censored`` if it was cut off."""
+    """Raised by an objective to fail its trial and to say what that has cost; ``censored`` if it was cut off."""
 
     def __init__(self, reason: str, cost: float | None = None, censored: bool = False) -> None:
         super().__init__(reason)
@@ -142,7 +143,7 @@ class Failure(Exception):
 
 
 def call(objective: Objective, config: Config, live: LiveTrial) -> Any:
-    """With the live trial, if the objective wants it."""
+    """Call the objective, with the live trial if it takes one."""
     how = takes_trial(objective)
     if how is None:
         return objective(config)
@@ -150,7 +151,7 @@ def call(objective: Objective, config: Config, live: LiveTrial) -> Any:
 
 
 def takes_trial(objective: Objective) -> Literal["second", "by name"] | None:
-    """How: as a second parameter that must be given or is called ``trial``, by that name alone, or None for not at all."""
+    """How an objective takes the live trial: as its second parameter, by the name ``trial`` alone, or None for not at all."""
     try:
         parameters = list(inspect.signature(objective).parameters.values())
     except (TypeError, ValueError):  # some builtins have no signature
@@ -168,7 +169,7 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
     began = time.perf_counter()
 
     def finished(outcome: Outcome, error: str | None = None, **how: bool) -> Evaluation:
-        seconds = time.perf_counter() - began - live.thought
+        seconds = time.perf_counter() - began - live.answer_seconds
         return Evaluation(outcome, seconds, error, tuple(live.reports), live.stopped, **how)
 
     try:
@@ -180,13 +181,13 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
         if raise_errors:
             raise
         if isinstance(error, Failure):
-            return finished(Outcome(None, error.cost), error.reason, censored=error.censored, passing=not error.censored)
-        return finished(Outcome(None), describe(error), passing=not isinstance(error, OutcomeError))
+            return finished(Outcome(None, error.cost), error.reason, censored=error.censored, transient=not error.censored)
+        return finished(Outcome(None), describe(error), transient=not isinstance(error, OutcomeError))
     return finished(outcome)
 
 
 def require_finite(outcome: Outcome, trial: Trial, space: Space) -> None:
-    """For debugging: what would be recorded as a failure is raised."""
+    """For ``raise_errors``: what would be recorded as a failure is raised."""
     finished = finish_trial(trial, outcome, None, 0.0, space=space)
     if finished.error is not None:
         raise OutcomeError(f"trial {trial.number}: {finished.error}")

@@ -1,93 +1,125 @@
-"""What the loop may ask of those who evaluate, whoever and wherever they are.
+"""The executor protocol: what the loop asks of whatever evaluates trials, and the executor that does it in this process.
 
-The loop hands over a trial whenever fewer than ``workers`` are in hand, and waits for what comes back. There is one loop: a crew
-that works alone evaluates when it is handed a trial, and has it ready when it is waited for.
-
-What has come back to a crew and was not handed out yet.
-
-Results stay here until they are handed out, so that neither an error of another trial nor a Ctrl-C that comes in between loses
-them: whoever waits next gets them.
+There is one loop for all executors. It starts a trial whenever fewer than ``workers`` trials run, and waits for results. The
+serial executor evaluates a trial at the moment it is started, and has the result ready when the loop waits for it.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ParamSpec, Protocol, Self
 
 from ..data.trial import Trial
-from .evaluate import Evaluation, LiveTrial
+from .evaluate import Evaluation, LiveTrial, Objective, evaluate
 
 
 @dataclass(frozen=True)
 class CompletedTrial:
-    """A trial that is no longer in hand, and what came of it."""
+    """A trial that no longer runs, and its evaluation."""
 
     trial: Trial
-    seen: Evaluation
+    evaluation: Evaluation
 
 
 class TrialExecutor(Protocol):
-    """A context manager; on leaving, workers that it has started are ended."""
+    """Evaluates trials, up to ``workers`` of them at once. A context manager: on exit it ends the workers it has started."""
 
     @property
     def workers(self) -> int:
-        """How many trials may be in hand at once."""
+        """How many trials may run at once."""
         ...
 
     def now(self) -> float:
-        """The crew's clock, in seconds from somewhere."""
+        """The executor's clock in seconds; only differences have a meaning."""
         ...
 
     def start(self, trial: Trial, live: LiveTrial) -> None:
-        """Have a trial evaluated; ``live`` answers what its objective asks, and takes its reports, as far as they can travel.
+        """Start the evaluation of a trial. ``live`` answers its objective's questions and receives its reports, where possible.
 
-        Raises ExecutionError if there is nobody to do it.
+        Raises ExecutionError if no worker can take the trial.
         """
         ...
 
     def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
-        """What has come back, as soon as there is something, or after so many seconds if there is nothing.
+        """The trials that have ended: as soon as there is one, or an empty list after so many seconds.
 
-        Raises what an objective has raised if that was wanted, and ExecutionError if those in hand are lost with their workers;
-        what had come back by then, or before an interruption, is kept for the next time. With 0 seconds it goes before any error.
+        Raises the objective's exception if the run has ``raise_errors``, and ExecutionError if running trials were lost with
+        their workers. Results that came before the error or before an interruption are kept for the next call. With
+        ``seconds=0`` these results are returned first, and the error is raised by the call after that.
         """
         ...
 
     def cancel(self) -> None:
-        """End all that is in hand, at once and for good: nothing of it comes back."""
+        """End all running trials at once. Their results are never returned."""
         ...
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *error: object) -> None: ...
 
 
-Given = ParamSpec("Given")
+class SerialExecutor:
+    """Evaluates one trial after the other in this process, when it is started."""
+
+    workers = 1
+
+    def __init__(self, objective: Objective, raise_errors: bool = False) -> None:
+        self.objective, self.raise_errors = objective, raise_errors
+        self._completed: list[CompletedTrial] = []
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def start(self, trial: Trial, live: LiveTrial) -> None:
+        self._completed.append(CompletedTrial(trial, evaluate(self.objective, trial, live, raise_errors=self.raise_errors)))
+
+    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
+        completed, self._completed = self._completed, []
+        return completed
+
+    def cancel(self) -> None:
+        self._completed.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+Arguments = ParamSpec("Arguments")
 
 
 class ResultBuffer:
-    """Results, and the first error. True if there is anything."""
+    """Completed trials that an executor has received and not returned yet, and the first error. True if it holds anything.
+
+    Results stay here until ``wait`` returns them. So neither an error of another trial nor a Ctrl-C in between loses them: the
+    next call of ``wait`` returns them.
+    """
 
     def __init__(self) -> None:
-        self._results: list[CompletedTrial] = []
+        self._completed: list[CompletedTrial] = []
         self._error: BaseException | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._results) or self._error is not None
+        return bool(self._completed) or self._error is not None
 
-    def collect(self, look: Callable[Given, Iterable[CompletedTrial]], *args: Given.args, **kwargs: Given.kwargs) -> None:
-        """What a look finds or raises, an interruption included, which is no more than put off until ``hand_out``."""
+    def collect(
+        self, source: Callable[Arguments, Iterable[CompletedTrial]], *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> None:
+        """Keep what ``source(*args)`` returns, or the error that it raises. KeyboardInterrupt too waits until ``take``."""
         try:
-            for finished in look(*args, **kwargs):
-                self._results.append(finished)
+            for completed in source(*args, **kwargs):
+                self._completed.append(completed)
         except BaseException as error:
             if self._error is None:
                 self._error = error
 
-    def hand_out(self, seconds: float | None) -> list[CompletedTrial]:
-        """The results, or else the error is raised: at once, or after 0 seconds only if there are no results."""
-        if self._error is not None and (seconds != 0.0 or not self._results):
+    def take(self, seconds: float | None) -> list[CompletedTrial]:
+        """Remove and return the results. An error is raised before them; with 0 seconds only once no results are left."""
+        if self._error is not None and (seconds != 0.0 or not self._completed):
             error, self._error = self._error, None
             raise error
-        results, self._results = self._results, []
-        return results
+        completed, self._completed = self._completed, []
+        return completed

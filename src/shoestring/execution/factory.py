@@ -1,4 +1,7 @@
-"""From what the user says of workers to a crew, with everything that cannot be said at once refused before anything runs."""
+"""The factory of executors: from ``workers=``, ``executor=``, ``timeout=`` and ``threads=`` to an executor.
+
+Options that exclude each other are refused here, before any trial runs.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,9 @@ from typing import Any
 from .._validation import duration_seconds, whole_number
 from ..errors import MethodError
 from ..space.space import Space
+from .cluster_executor import ClusterExecutor
 from .evaluate import Objective
-from .executor import TrialExecutor
-from .serial import SerialExecutor
+from .executor import SerialExecutor, TrialExecutor
 
 
 def make_executor(
@@ -24,13 +27,16 @@ def make_executor(
     threads: bool = False,
     raise_errors: bool = False,
 ) -> TrialExecutor:
-    """Those who will evaluate: this process for one worker without a timeout, or else the executor, threads, or processes."""
+    """The executor for these options: the user's one, threads, or worker processes.
+
+    One worker without a timeout is this process itself.
+    """
     count = None if workers is None else whole_number(workers, "workers", 1)
     limit = None if timeout is None else duration_seconds(timeout, "timeout")
     if executor is not None:
         if threads:
             raise MethodError("give executor= or threads=True, not both")
-        return with_executor(executor, objective, space, count, limit, raise_errors)
+        return futures_executor(executor, objective, space, count, timeout=limit, raise_errors=raise_errors)
     if threads:
         if limit is not None:
             raise MethodError("timeout= needs processes: a thread cannot be ended from outside; leave out threads=True")
@@ -42,29 +48,39 @@ def make_executor(
     if os.name != "posix":
         raise MethodError("worker processes need Linux or macOS; use threads=True or executor=ProcessPoolExecutor()")
     from .process_pool import ProcessPool
-    from .serialization import packed
+    from .serialization import serialize_objective
 
-    return ProcessPool(packed(objective), space, count or 1, limit, raise_errors)
+    return ProcessPool(serialize_objective(objective), space, count or 1, limit, raise_errors)
 
 
-def with_executor(
-    executor: Any, objective: Objective, space: Space, count: int | None, limit: float | None, raise_errors: bool
+def futures_executor(
+    executor: Any, objective: Objective, space: Space, workers: int | None, *, timeout: float | None, raise_errors: bool
 ) -> TrialExecutor:
-    from .dask_executor import adopted
+    """The executor that submits trials to the user's executor."""
     from .futures import FuturesExecutor
 
     if not callable(getattr(executor, "submit", None)):
         raise MethodError(f"executor={executor!r} has no submit(); give something like concurrent.futures.ProcessPoolExecutor()")
-    executor = adopted(executor)
-    if limit is not None and isinstance(executor, ThreadPoolExecutor):
+    if timeout is not None and isinstance(executor, ThreadPoolExecutor):
         raise MethodError("timeout= needs processes: a thread cannot be ended from outside; leave out executor=")
-    return FuturesExecutor(executor, objective, space, count or capacity(executor), limit, raise_errors)
+    cluster = as_cluster_executor(executor)
+    count = workers or capacity(cluster, type(executor).__name__)
+    return FuturesExecutor(cluster, objective, space, count, timeout=timeout, raise_errors=raise_errors)
 
 
-def capacity(executor: Any) -> int:
-    """How many trials an executor runs at once, as far as it says so."""
-    tells = getattr(executor, "capacity", None)
-    found = tells() if callable(tells) else getattr(executor, "_max_workers", None) or getattr(executor, "num_workers", None)
-    if isinstance(found, int) and found >= 1:
-        return found
-    raise MethodError(f"{type(executor).__name__} does not say how many trials it can run at once; give workers=")
+def as_cluster_executor(executor: Any) -> ClusterExecutor:
+    """The user's executor as a ClusterExecutor."""
+    from .dask_executor import from_dask
+    from .futures import WrappedExecutor
+
+    if isinstance(executor, ClusterExecutor):
+        return executor
+    return from_dask(executor) or WrappedExecutor(executor)
+
+
+def capacity(executor: ClusterExecutor, name: str) -> int:
+    """How many trials an executor can run at once; raises MethodError if it does not say so, or says 0."""
+    found = executor.capacity()
+    if found is None or found < 1:
+        raise MethodError(f"{name} does not say how many trials it can run at once; give workers=")
+    return found

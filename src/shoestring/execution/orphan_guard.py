@@ -1,9 +1,9 @@
-"""A watchman for the case that the coordinator is killed and can end nothing any more.
+"""A watchdog process that ends child processes if the coordinator is killed and cannot end them itself.
 
-Programs run in process groups of their own, so nothing that happens to the coordinator reaches them. If it is killed outright
-(kill -9, out of memory), its trials go back to the queue after a while and somebody evaluates them again: then the old programs
-should not still be running. So one small process is told which groups run, by a pipe. When the pipe closes, whatever the reason,
-it ends the groups that are left, and itself.
+Child processes run in process groups of their own, so a signal to the coordinator does not reach them. If the coordinator is
+killed (kill -9, out of memory), its trials return to the queue after a while and are evaluated again. The old processes must not
+still be running then. So one small process knows which groups run: their numbers are sent to it through a pipe. When the pipe
+closes, for whatever reason, it ends the remaining groups and exits.
 """
 
 from __future__ import annotations
@@ -15,54 +15,56 @@ import sys
 import threading
 from typing import IO
 
-SCRIPT = """
+WATCHDOG_PROGRAM = """
 import os, signal, sys, time
 for name in ("SIGINT", "SIGTERM", "SIGHUP"):
     signal.signal(getattr(signal, name), signal.SIG_IGN)
 groups = set()
 for line in sys.stdin:
     (groups.add if line[0] == "+" else groups.discard)(int(line[1:]))
-def tell(number):
+def send_signal(number):
     for group in list(groups):
         try:
             os.killpg(group, number)
         except OSError:
             groups.discard(group)
-tell(signal.SIGTERM)
+send_signal(signal.SIGTERM)
 if groups:
     time.sleep(2)
-tell(signal.SIGKILL)
+send_signal(signal.SIGKILL)
 """
 
 
-class Guard:
-    """``with Guard() as guard``: then ``guard.watch(group)`` and ``guard.release(group)``, from any thread."""
+class OrphanGuard:
+    """``with OrphanGuard() as guard``: then ``guard.watch(group)`` and ``guard.release(group)``, from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[str] | None = None
 
-    def __enter__(self) -> Guard:
+    def __enter__(self) -> OrphanGuard:
         if hasattr(os, "killpg"):
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", SCRIPT],
+                [sys.executable, "-I", "-S", "-c", WATCHDOG_PROGRAM],
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
             )
         return self
 
     def __exit__(self, *error: object) -> None:
         if self._process is not None:
-            with contextlib.suppress(BrokenPipeError):  # somebody killed the watchman: nothing depends on it while we live
+            with contextlib.suppress(BrokenPipeError):  # the watchdog was killed: it is needed only after our own death
                 self._pipe(self._process).close()
             self._process.wait()
 
     def watch(self, group: int) -> None:
-        self._say(f"+{group}\n")
+        """End this process group if the coordinator dies."""
+        self._send(f"+{group}\n")
 
     def release(self, group: int) -> None:
-        self._say(f"-{group}\n")
+        """The process group has ended: its number may soon belong to another one."""
+        self._send(f"-{group}\n")
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         if self._process is None:
             return
         with self._lock, contextlib.suppress(BrokenPipeError, ValueError):  # ValueError: the pipe is closed

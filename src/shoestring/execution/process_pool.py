@@ -1,15 +1,14 @@
-"""One worker process, as the coordinator sees it.
+"""An executor that evaluates trials in worker processes: a crash, an out-of-memory kill or a timeout ends one trial and no other.
 
-It is a fresh interpreter, not a fork (which copies locks in whatever state they are) and not what multiprocessing starts (which
-runs the caller's script again unless it is guarded). It has the caller's ``sys.path`` and folder, nothing on its standard input,
-and the caller's output. It leads a session of its own: Ctrl-C in the terminal does not reach it, it cannot ask the terminal for
-anything, and all that its objective has started can be ended with it.
+A worker evaluates one trial at a time and is kept for the next one: it takes half a second to start, and what the objective
+imports may take much longer to load. A worker that dies or is killed is replaced when the next trial needs it. So what a trial
+leaves in memory is still there for the next trial of the same worker, as it is in a plain loop. The working directory is reset.
 
-Worker processes of our own: a crash, a kill for want of memory or a timeout takes one trial and nothing else.
-
-A worker evaluates one trial at a time and is kept for the next one, since starting it takes half a second and loading what the
-objective needs may take much longer. One that dies or is ended is replaced when there is something for it to do. What a trial
-leaves behind in memory is therefore there in the next one that the same worker gets, as it is in a loop; its folder is not.
+Each worker is a new interpreter. It is not a fork, which would copy locks in an unknown state. It is not started by
+multiprocessing either, which would run the caller's script again unless the script guards against it. A worker has the caller's
+``sys.path``, working directory and output, and an empty standard input. It leads a session and process group of its own. So
+Ctrl-C in the terminal does not reach it, it cannot read from the terminal, and all that its objective has started can be ended
+together with it.
 """
 
 from __future__ import annotations
@@ -34,45 +33,198 @@ from ..errors import ExecutionError
 from ..space.space import Space
 from .evaluate import Evaluation, LiveTrial
 from .executor import CompletedTrial, ResultBuffer
-from .orphan_guard import Guard
-from .serialization import evaluation_of, lost, slim
+from .orphan_guard import OrphanGuard
+from .serialization import evaluation_from_reply, trial_for_worker, worker_lost
 from .signals import shielded
-from .worker import Channel, answer
+from .worker import QUESTIONS, Channel, answer_question
 
-PROGRAM = """
+LIVENESS_CHECK_SECONDS = 0.25  # between checks that all workers live; usually a closed channel shows a death at once
+EXIT_POLL_SECONDS = 0.01  # between checks whether workers that were asked to exit have done so
+EXIT_GRACE_SECONDS = 1.0  # from the request to exit to the kill
+MAX_LOADING_SECONDS = 600.0  # for a worker to start and load the objective
+MAX_FAILED_STARTS = 3  # workers in a row that exit before their trial starts: then something is wrong with all of them
+MAX_KILLED_STARTS = 50  # the same for workers that are killed by a signal, which may be bad luck
+
+WORKER_PROGRAM = """
 import json, sys
 fileno, path = sys.argv[1:]
 sys.argv, sys.path[:] = [""], json.loads(path)
-from shoestring.execution.worker import work
-work(int(fileno))
+from shoestring.execution.worker import run_worker
+run_worker(int(fileno))
 """
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS")
-GRACE = 1.0  # seconds from the request to end to the end
-LOOK_AT_EXIT = 0.01
+THREAD_COUNT_VARIABLES = (
+    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMEXPR_NUM_THREADS",
+)  # fmt: skip
 
 
 @dataclass
 class Job:
-    """A trial in the hands of a worker, and when it got it and began, by a clock that all processes of the machine share."""
+    """A trial that a worker has received: when it was sent and when it started, by the clock that all processes share."""
 
     trial: Trial
     live: LiveTrial
     sent: float = 0.0
-    begun: float | None = None
+    started: float | None = None
 
 
-class Process:
-    """A worker and what it is doing; ``cap`` is how many threads its numerical libraries may use unless the user has said so."""
+class ProcessPool:
+    """An executor with up to ``workers`` worker processes.
 
-    def __init__(self, setup: Sequence[object], cap: int) -> None:
+    objective  as ``serialize_objective`` returns it
+    timeout    the time limit of a trial in seconds, from the call of the objective
+    """
+
+    def __init__(
+        self, objective: bytes, space: Space, workers: int, timeout: float | None = None, raise_errors: bool = False
+    ) -> None:
+        self.workers, self.timeout = workers, timeout
+        self._setup = (objective, space, raise_errors)
+        self._threads_per_worker = max(1, usable_cores() // workers)
+        self._processes: list[WorkerProcess] = []  # all that were started and not removed; those with a job are busy
+        self._failed_starts = 0
+        self._buffer = ResultBuffer()
+        self._selector = selectors.DefaultSelector()
+        self._guard = OrphanGuard()  # ends the workers if this process is killed
+
+    # -- the executor protocol ---------------------------------------------------------------------------------------
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def start(self, trial: Trial, live: LiveTrial) -> None:
+        self._assign(Job(trial, live))
+
+    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
+        deadline = None if seconds is None else self.now() + seconds
+        while any(process.job for process in self._processes):
+            self._selector.select(0.0 if self._buffer else self._select_seconds(deadline))
+            for process in list(self._processes):  # all of them: an interruption may have left unread messages
+                self._buffer.collect(self._receive, process)
+            for process in list(self._processes):
+                self._buffer.collect(self._check, process)
+            if self._buffer or (deadline is not None and self.now() >= deadline):
+                break
+        return self._buffer.take(seconds)
+
+    def cancel(self) -> None:
+        busy = [process for process in self._processes if process.job]
+        terminate(busy)
+        for process in busy:
+            self._remove(process)
+
+    def __enter__(self) -> Self:
+        self._guard.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with shielded(forget=True):  # the run ends in any case
+            self.cancel()
+            shut_down(self._processes)
+            for process in list(self._processes):
+                self._remove(process)
+            self._selector.close()
+            self._guard.__exit__(*error)
+
+    # -- from trial to result ----------------------------------------------------------------------------------------
+
+    def _assign(self, job: Job) -> None:
+        """Send a job to an idle worker, or to a new one."""
+        process = next((each for each in self._processes if each.job is None and not each.has_exited()), None)
+        with shielded():  # a worker that is started and not added to the list would never be ended
+            if process is None:
+                process = WorkerProcess(self._setup, self._threads_per_worker)
+                self._processes.append(process)
+                self._guard.watch(process.group)
+                self._selector.register(process.channel.socket, selectors.EVENT_READ, process)
+            process.job = job
+        process.send_job()
+
+    def _receive(self, process: WorkerProcess) -> list[CompletedTrial]:
+        """Read a worker's messages: answer questions, keep reports, and return the result if there is one."""
+        for number, *message in process.channel.received():
+            job = process.job
+            if job is None or (number is not None and number != job.trial.number):
+                continue  # from a thread that an earlier trial has left behind
+            if message[0] == "started":
+                job.started, self._failed_starts = message[1], 0
+            elif message[0] == "report":
+                job.live.reports.append(message[1])
+                job.live.on_report(message[1])
+            elif message[0] in QUESTIONS:
+                process.send_answer(answer_question(job.live, message[0]))
+            else:
+                process.job = None
+                return [CompletedTrial(job.trial, evaluation_from_reply(tuple(message), self._elapsed(job)))]
+        return self._replace(process) if process.channel.closed else []
+
+    def _check(self, process: WorkerProcess) -> list[CompletedTrial]:
+        """Check whether a worker has died, or its trial has exceeded the time limit."""
+        job, exited = process.job, process.has_exited()
+        late = self.timeout is not None and job is not None and job.started is not None and self._elapsed(job) >= self.timeout
+        if exited or late:
+            completed = self._receive(process)  # its last messages
+            if completed or process not in self._processes or process.job is not job:
+                return completed
+        if exited:
+            return self._replace(process)
+        if late and job is not None and self.timeout is not None:
+            self._remove(process)
+            reason, reports = f"timed out after {duration(self.timeout)}", tuple(job.live.reports)
+            return [CompletedTrial(job.trial, Evaluation(Outcome(None), self._elapsed(job), reason, reports, censored=True))]
+        if job is not None and job.started is None and self._elapsed(job) > MAX_LOADING_SECONDS:
+            raise ExecutionError(f"a worker has not started trial {job.trial.number} after {duration(MAX_LOADING_SECONDS)}")
+        return []
+
+    def _replace(self, process: WorkerProcess) -> list[CompletedTrial]:
+        """Remove a worker that has died. Its trial has failed; if it had not started, another worker gets it."""
+        reason, job = self._remove(process), process.job
+        if job is None:
+            return []
+        if job.started is not None:
+            return [CompletedTrial(job.trial, worker_lost(reason, self._elapsed(job), tuple(job.live.reports)))]
+        self._failed_starts += 1
+        if self._failed_starts >= (MAX_KILLED_STARTS if (process.popen.returncode or 0) < 0 else MAX_FAILED_STARTS):
+            attempts = f"{self._failed_starts} attempts"
+            raise ExecutionError(f"no worker could be started, in {attempts}: {reason}; see its standard error")
+        self._assign(job)
+        return []
+
+    def _elapsed(self, job: Job) -> float:
+        """Seconds since the objective was called; before that, since the trial was sent."""
+        return self.now() - (job.sent if job.started is None else job.started)
+
+    def _select_seconds(self, deadline: float | None) -> float:
+        """How long to wait for messages before the next check of the workers."""
+        limits = [LIVENESS_CHECK_SECONDS] if deadline is None else [LIVENESS_CHECK_SECONDS, deadline - self.now()]
+        if self.timeout is not None:
+            limits += [self.timeout - self._elapsed(each.job) for each in self._processes if each.job and each.job.started]
+        return max(0.0, min(limits))
+
+    def _remove(self, process: WorkerProcess) -> str:
+        """Kill what is left of a worker, and say how it ended."""
+        self._selector.unregister(process.channel.socket)
+        reason = process.kill()
+        self._guard.release(process.group)
+        self._processes.remove(process)
+        return reason
+
+
+class WorkerProcess:
+    """One worker process, as the coordinator sees it: its channel and its present job.
+
+    setup    what it needs for all trials; sent before the first one
+    threads  how many threads its numerical libraries may use, unless the user's environment says so
+    """
+
+    def __init__(self, setup: Sequence[object], threads: int) -> None:
         ours, theirs = socket.socketpair()
         path = json.dumps([entry for entry in sys.path if isinstance(entry, str)])
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
         with theirs:
             self.popen = subprocess.Popen(
-                [sys.executable, *flags, "-c", PROGRAM, str(theirs.fileno()), path],
+                [sys.executable, *flags, "-c", WORKER_PROGRAM, str(theirs.fileno()), path],
                 stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
-                env={**dict.fromkeys(THREADS, str(cap)), **os.environ},
+                env={**dict.fromkeys(THREAD_COUNT_VARIABLES, str(threads)), **os.environ},
             )
         self.channel = Channel(ours)
         self.job: Job | None = None
@@ -80,76 +232,76 @@ class Process:
 
     @property
     def group(self) -> int:
-        """The number of its process group, which is its own."""
+        """The number of its process group, which it leads."""
         return self.popen.pid
 
-    def begin(self) -> None:
-        """Send it its job, and before the first one what it needs for all of them."""
+    def send_job(self) -> None:
+        """Send the job, and before the first one the setup."""
         assert self.job is not None
-        self.job.sent, self.job.begun = time.perf_counter(), None
-        with contextlib.suppress(OSError):  # one that has died is found when it is looked at
+        self.job.sent, self.job.started = time.perf_counter(), None
+        with contextlib.suppress(OSError):  # a worker that has died is found by the next check
             if self._setup is not None:
                 self.channel.send(*self._setup)
                 self._setup = None
-            self.channel.send(slim(self.job.trial), os.getcwd())
+            self.channel.send(trial_for_worker(self.job.trial), os.getcwd())
 
-    def reply(self, answer: tuple[bool, object]) -> None:
-        """To a question that its objective has asked."""
+    def send_answer(self, answer: tuple[bool, object]) -> None:
+        """Answer a question of its objective."""
         with contextlib.suppress(OSError):
             self.channel.send(*answer)
 
-    def ended(self) -> bool:
-        """Whether the process is gone: children that hold its end of the channel may outlive it.
+    def has_exited(self) -> bool:
+        """Whether the process has exited. The channel does not show it if a child process still holds the worker's end.
 
-        Its exit status is left where it is: until it is taken, no other process can get its number.
+        The exit status is not collected: until it is, no other process can get the same number.
         """
         if not hasattr(os, "waitid"):
             return self.popen.poll() is not None
         try:
             return os.waitid(os.P_PID, self.popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # somebody else has waited for it
+        except ChildProcessError:  # other code in this process has collected its exit status
             return True
 
-    def signal(self, number: int) -> None:
-        """To it and to all that it has started."""
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the worker and to all processes that it has started."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.group, number)
 
-    def bury(self) -> str:
-        """End what is left of it, and say how it ended."""
-        by_itself = wait_for([self], GRACE if self.channel.closed else 0.0)
-        self.signal(signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in the kernel, and ends when that lets go of it
-            self.popen.wait(GRACE)
+    def kill(self) -> str:
+        """Kill what is left of the worker's process group, collect the exit status, and say how the worker ended."""
+        by_itself = wait_for_exit([self], EXIT_GRACE_SECONDS if self.channel.closed else 0.0)
+        self.send_signal(signal.SIGKILL)
+        with contextlib.suppress(subprocess.TimeoutExpired):  # it hangs in a system call, and ends when that returns
+            self.popen.wait(EXIT_GRACE_SECONDS)
         self.channel.close()
-        return how_it_ended(self.popen.returncode or 0) if by_itself else "the worker closed its connection"
+        return exit_reason(self.popen.returncode or 0) if by_itself else "the worker closed its connection"
 
 
-def wait_for(processes: Iterable[Process], seconds: float) -> bool:
-    """Until all have ended, or so long; whether they have."""
+def wait_for_exit(processes: Iterable[WorkerProcess], seconds: float) -> bool:
+    """Wait until all have exited, at most so long; whether they have."""
     deadline = time.perf_counter() + seconds
-    while not (gone := all(process.ended() for process in processes)) and time.perf_counter() < deadline:
-        time.sleep(LOOK_AT_EXIT)
-    return gone
+    while not (exited := all(process.has_exited() for process in processes)) and time.perf_counter() < deadline:
+        time.sleep(EXIT_POLL_SECONDS)
+    return exited
 
 
-def end(processes: Sequence[Process]) -> None:
-    """Ask them to end, and all that they have started, and give them time for it; they are to be buried next."""
+def terminate(processes: Sequence[WorkerProcess]) -> None:
+    """Ask workers, and all that they have started, to exit, and give them time for it. The caller kills them next."""
     for process in processes:
-        process.signal(signal.SIGTERM)
-    wait_for(processes, GRACE)
+        process.send_signal(signal.SIGTERM)
+    wait_for_exit(processes, EXIT_GRACE_SECONDS)
 
 
-def dismiss(processes: Sequence[Process]) -> None:
-    """Let idle ones go by themselves, so that what their objective wants done at the exit is done, but not for long."""
+def shut_down(processes: Sequence[WorkerProcess]) -> None:
+    """Let idle workers exit by themselves, so that the objective's exit handlers run; terminate those that take too long."""
     for process in processes:
-        process.channel.hang_up()
-    if not wait_for(processes, GRACE):
-        end(processes)
+        process.channel.shut_down()
+    if not wait_for_exit(processes, EXIT_GRACE_SECONDS):
+        terminate(processes)
 
 
-def how_it_ended(code: int) -> str:
-    """In words, of an exit code."""
+def exit_reason(code: int) -> str:
+    """How a worker ended, in words; ``code`` as ``subprocess`` has it: below 0 for a signal."""
     if code >= 0:
         return f"the worker exited with code {code}"
     if -code == signal.SIGKILL:
@@ -161,150 +313,6 @@ def how_it_ended(code: int) -> str:
     return f"the worker was killed by signal {-code} ({name})"
 
 
-LOOK = 0.25  # seconds between looks at whether all are alive, which the channels usually tell at once
-STILLBORN = 3  # workers in a row that end by themselves before they begin: that is no accident
-KILLED = 50  # the same of workers that somebody kills
-LOADING = 600.0  # seconds in which a worker has to start and load the objective
-
-
-class ProcessPool:
-    """``objective`` as ``travel.packed`` packs it; ``timeout`` in seconds, from the moment at which the objective is called."""
-
-    def __init__(
-        self, objective: bytes, space: Space, workers: int, timeout: float | None = None, raise_errors: bool = False
-    ) -> None:
-        self.workers, self.timeout = workers, timeout
-        self._setup = (objective, space, raise_errors)
-        self._cap = max(1, cores() // workers)
-        self._staff: list[Process] = []  # all that were started and are not buried; those with a job are at work
-        self._stillborn = 0
-        self._basket = ResultBuffer()
-        self._selector = selectors.DefaultSelector()
-        self._guard = Guard()  # ends the workers if this process is killed
-
-    def now(self) -> float:
-        return time.perf_counter()
-
-    # -- what the loop asks ------------------------------------------------------------------------------------------
-
-    def start(self, trial: Trial, live: LiveTrial) -> None:
-        self._assign(Job(trial, live))
-
-    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
-        deadline = None if seconds is None else self.now() + seconds
-        while any(process.job for process in self._staff):
-            self._selector.select(0.0 if self._basket else self._pause(deadline))
-            for process in list(self._staff):  # all: an interruption may have left some that were heard in part
-                self._basket.collect(self._hear, process)
-            for process in list(self._staff):
-                self._basket.collect(self._check, process)
-            if self._basket or (deadline is not None and self.now() >= deadline):
-                break
-        return self._basket.hand_out(seconds)
-
-    def cancel(self) -> None:
-        ending = [process for process in self._staff if process.job]
-        end(ending)
-        for process in ending:
-            self._bury(process)
-
-    # -- from trial to result ----------------------------------------------------------------------------------------
-
-    def _assign(self, job: Job) -> None:
-        """To somebody who is free and alive, or to somebody new."""
-        process = next((each for each in self._staff if each.job is None and not each.ended()), None)
-        with shielded():  # a worker that was started and not written down would be forgotten
-            if process is None:
-                process = Process(self._setup, self._cap)
-                self._staff.append(process)
-                self._guard.watch(process.group)
-                self._selector.register(process.channel.socket, selectors.EVENT_READ, process)
-            process.job = job
-        process.begin()
-
-    def _hear(self, process: Process) -> list[CompletedTrial]:
-        """What a worker has to say: questions are answered, reports kept; a result, if there is one."""
-        for number, *message in process.channel.arrived():
-            job = process.job
-            if job is None or (number is not None and number != job.trial.number):
-                continue  # a thread that an earlier trial has left behind
-            if message[0] == "begun":
-                job.begun, self._stillborn = message[1], 0
-            elif message[0] == "report":
-                job.live.reports.append(message[1])
-                job.live.told(message[1])
-            elif message[0] in ("left", "folder", "hopeless"):
-                process.reply(answer(job.live, message))
-            else:
-                process.job = None
-                return [CompletedTrial(job.trial, evaluation_of(tuple(message), self._seconds(job)))]
-        return self._lose(process) if process.channel.closed else []
-
-    def _check(self, process: Process) -> list[CompletedTrial]:
-        """Whether a worker is gone, or too late."""
-        job, gone = process.job, process.ended()
-        late = self.timeout is not None and job is not None and job.begun is not None and self._seconds(job) >= self.timeout
-        if gone or late:
-            said = self._hear(process)  # its last words
-            if said or process not in self._staff or process.job is not job:
-                return said
-        if gone:
-            return self._lose(process)
-        if late and job is not None and self.timeout is not None:
-            self._bury(process)
-            why, reports = f"timed out after {duration(self.timeout)}", tuple(job.live.reports)
-            return [CompletedTrial(job.trial, Evaluation(Outcome(None), self._seconds(job), why, reports, censored=True))]
-        if job is not None and job.begun is None and self._seconds(job) > LOADING:
-            raise ExecutionError(f"a worker has not begun with trial {job.trial.number} after {duration(LOADING)}")
-        return []
-
-    def _lose(self, process: Process) -> list[CompletedTrial]:
-        """A worker has died: with its trial, or before it began with it, and then the trial goes to another one."""
-        reason, job = self._bury(process), process.job
-        if job is None:
-            return []
-        if job.begun is not None:
-            return [CompletedTrial(job.trial, lost(reason, self._seconds(job), tuple(job.live.reports)))]
-        self._stillborn += 1
-        if self._stillborn >= (KILLED if (process.popen.returncode or 0) < 0 else STILLBORN):
-            raise ExecutionError(f"no worker could be started, in {self._stillborn} attempts: {reason}; see its standard error")
-        self._assign(job)
-        return []
-
-    def _seconds(self, job: Job) -> float:
-        return self.now() - (job.sent if job.begun is None else job.begun)
-
-    def _pause(self, deadline: float | None) -> float:
-        """How long to listen until the next look."""
-        ends = [LOOK] if deadline is None else [LOOK, deadline - self.now()]
-        if self.timeout is not None:
-            ends += [self.timeout - self._seconds(process.job) for process in self._staff if process.job and process.job.begun]
-        return max(0.0, min(ends))
-
-    # -- workers that go ---------------------------------------------------------------------------------------------
-
-    def _bury(self, process: Process) -> str:
-        """End what is left of a worker, and say how it ended."""
-        self._selector.unregister(process.channel.socket)
-        reason = process.bury()
-        self._guard.release(process.group)
-        self._staff.remove(process)
-        return reason
-
-    def __enter__(self) -> Self:
-        self._guard.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        with shielded(forget=True):  # it is over in any case
-            self.cancel()
-            dismiss(self._staff)
-            for process in list(self._staff):
-                self._bury(process)
-            self._selector.close()
-            self._guard.__exit__(*error)
-
-
-def cores() -> int:
-    """Those that this process may use."""
+def usable_cores() -> int:
+    """The number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,31 +1,31 @@
-"""Ray: trials as tasks of a Ray cluster, each run once.
+"""The Ray executor: each trial is a task of a Ray cluster and runs exactly once.
 
-A Ray task has a worker process to itself, so a crash takes that trial alone, and a cancellation ends the process. Retries are
-turned off: Ray would run a task again three times when its process dies.
+A Ray task has a worker process to itself. So a crash ends that trial alone, and a cancellation kills the process. Retries are
+turned off: by itself Ray runs a task again, up to three times, when its process dies.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor
 from importlib import import_module
 from typing import Any
 
 from ..errors import MethodError
+from .cluster_executor import ClusterExecutor
 
-LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # despite its name, 0 means on every system: listen on the loopback interface only
-QUIET = {
-    LOOPBACK: "0",
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing calls home
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do by itself one day, and warns about until then
+LOOPBACK_VARIABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"  # despite its name, 0 means on every system: listen on loopback only
+RAY_ENVIRONMENT = {
+    LOOPBACK_VARIABLE: "0",
+    "RAY_USAGE_STATS_ENABLED": "0",  # no usage data is sent
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # Ray's future default; until then Ray warns if it is not set
 }
 
 
-class RayExecutor(Executor):
-    """``st.RayExecutor()`` for ``executor=``: uses Ray as it was initialised, or else starts it, here and for itself alone.
+class RayExecutor(ClusterExecutor):
+    """``st.RayExecutor()`` for ``executor=``: uses Ray if it is initialised already, and else starts it on this machine.
 
-    num_cpus, num_gpus, resources   what a trial takes
+    num_cpus, num_gpus, resources   what a trial needs
     address                         of a cluster to connect to; "auto" for the one that runs on this machine
 
     ``shutdown``, or the end of ``with st.RayExecutor() as executor``, ends what was started or connected here.
@@ -40,10 +40,10 @@ class RayExecutor(Executor):
         self._options = {"num_cpus": num_cpus, "num_gpus": num_gpus, "resources": dict(resources or {}) or None}
         self._refs: dict[Any, Any] = {}
         self._remote: dict[Any, Any] = {}
-        self.ray, self._ours = joined(address)
+        self.ray, self._started_ray = initialised_ray(address)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-        """A future of Ray's; ``end`` knows its task."""
+        """Submit a call that is not run again; returns a future, whose Ray task ``cancel_running`` can end."""
         if fn not in self._remote:
             self._remote[fn] = self.ray.remote(max_retries=0, retry_exceptions=False, **self._options)(fn)
         ref = self._remote[fn].remote(*args, **kwargs)
@@ -53,28 +53,28 @@ class RayExecutor(Executor):
         return future
 
     def capacity(self) -> int:
-        """Trials that the cluster can run at once, by its resources."""
-        there = self.ray.cluster_resources()
-        return min((int(there.get(name, 0.0) // need) for name, need in self.resources.items() if need > 0), default=0)
+        """How many trials the cluster can run at once, by its resources."""
+        available = self.ray.cluster_resources()
+        return min((int(available.get(name, 0.0) // need) for name, need in self.resources.items() if need > 0), default=0)
 
-    def died(self, error: BaseException) -> bool:
-        """Whether an error says no more than that a worker or its machine is gone."""
-        gone = self.ray.exceptions
-        return isinstance(error, gone.WorkerCrashedError | gone.NodeDiedError | gone.OutOfMemoryError)
+    def is_worker_death(self, error: BaseException) -> bool:
+        kinds = self.ray.exceptions
+        return isinstance(error, kinds.WorkerCrashedError | kinds.NodeDiedError | kinds.OutOfMemoryError)
 
-    def end(self, futures: Sequence[Any]) -> None:
-        """Really cancel: the processes are killed."""
+    def cancel_running(self, futures: Sequence[Any]) -> None:
+        """Kill the processes of these tasks."""
         for future in futures:
             if (ref := self._refs.get(future)) is not None:
                 self.ray.cancel(ref, force=True)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        if self._ours:
-            self._ours = False
+        """Shut Ray down if it was started or connected here."""
+        if self._started_ray:
+            self._started_ray = False
             self.ray.shutdown()
 
 
-def joined(address: str | None) -> tuple[Any, bool]:
+def initialised_ray(address: str | None) -> tuple[Any, bool]:
     """The module ``ray``, initialised, and whether that was done here."""
     try:
         ray: Any = import_module("ray")
@@ -85,9 +85,9 @@ def joined(address: str | None) -> tuple[Any, bool]:
     if address is not None:
         ray.init(address=address, logging_level="ERROR")
         return ray, True
-    os.environ.update({name: os.environ.get(name, value) for name, value in QUIET.items()})
+    os.environ.update({name: os.environ.get(name, value) for name, value in RAY_ENVIRONMENT.items()})
     constants: Any = import_module("ray._private.ray_constants")
-    if os.environ[LOOPBACK] == "0" and hasattr(constants, "ENABLE_RAY_CLUSTER"):
-        constants.ENABLE_RAY_CLUSTER = False  # what the variable says, which was read when ray was imported
+    if os.environ[LOOPBACK_VARIABLE] == "0" and hasattr(constants, "ENABLE_RAY_CLUSTER"):
+        constants.ENABLE_RAY_CLUSTER = False  # Ray read the variable when it was imported
     ray.init(include_dashboard=False, logging_level="ERROR")
     return ray, True

@@ -1,7 +1,7 @@
 """The loop: ask, have it evaluated, tell, until there is a reason to stop.
 
-Whoever evaluates (a ``TrialExecutor``) has some trials in hand; whenever they are fewer than it can take, the next one is asked, with what
-is known by then. With one worker that is: ask, evaluate, tell.
+An executor evaluates some trials at once. Whenever fewer are running than it can take, the next one is asked, with what is known
+by then. With one worker that is: ask, evaluate, tell.
 """
 
 from __future__ import annotations
@@ -9,181 +9,286 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from .._format import listed
-from ..budget import Budget
+from ..budget import Allowance, Budget
 from ..data.trial import Trial
-from ..errors import NothingFits, SpaceExhausted, StorageError
-from ..report.progress import progress_for
-from ..report.result import Result
-from ..state.persistence import save
-from ..storage import Limits
+from ..errors import Away, NothingFits, SpaceExhausted, StorageError
+from ..report.progress import Progress, progress_for
+from ..search.recommend import CONFIRMS
+from ..state.checkpoints import Checkpoints
+from ..state.persistence import settings_to_dict
+from ..state.results import Results
+from ..state.study_state import RunStatus
+from ..state.suggester import Suggester
+from ..storage.base import Limits
 from ..storage.patience import SHORT, patience
-from ..termination.base import StopRule, Verdict, check_budget
-from ..units import mind_the_unit, settle_unit
-from .confirm import confirmed, usable
+from ..termination.base import Verdict, check_budget
+from .confirm import MAX_CONFIRMATIONS, config_to_confirm, confirmed_verdict, without_confirmation
 from .evaluate import LiveTrial
 from .executor import CompletedTrial, TrialExecutor
-from .live import Clock, live
-from .retry import OutageGuard, retry_trial, tell_command
+from .retry import OutageGuard, retry_suggestion, tell_command
 from .signals import Terminated, interruptible, shielded
 
-if TYPE_CHECKING:
-    from ..study import Study
-
 log = logging.getLogger("shoestring")
-Callback = Callable[["Study", Trial], object]
 
 
-def run(
-    study: Study,
-    budget: Budget,
-    crew: TrialExecutor,
-    callbacks: Callback | Iterable[Callback] = (),
-    progress: bool | None = None,
-    confirm: bool = False,
-    retries: int = 0,
-) -> Result:
-    """Evaluate trials until the budget is used up, a rule says stop, the space is exhausted, or somebody interrupts.
+class Runner:
+    """One run of a study: evaluates trials until the budget is used up, a rule says stop, or somebody interrupts.
 
     Trials that run when there is a reason to stop are waited for: they are paid for, and their results are data. After an
     interruption or an error they are ended, and asked again if the study goes on. While the storage does not answer, they go on
     and their results are held.
 
-    confirm   the last of the budget is for an evaluation of what is recommended
-    retries   how often a config that failed by an exception or a crash is tried again
+    on_result  is called with each finished trial
+    confirm    the last of the budget is for an evaluation of what is recommended: always, never, or as a function says
+    retries    how often a config that failed by an exception or a crash is tried again
     """
-    callbacks = (callbacks,) if callable(callbacks) else tuple(callbacks)
-    study.reap()
-    study.refresh()
-    settle_unit(study, budget)
-    study.halted, study.budget = None, budget
-    study.limits = Limits(budget.trials, budget.cost)
-    save(study)
-    for trial in reversed(study.state.orphans()):  # left open by a process that is gone
-        study.give_back(trial.number, died=study.state.heart is not None)
-    others, clock = study.state.here, Clock(study, crew.now)
-    running, arrived = dict[int, LiveTrial](), deque[CompletedTrial]()
 
-    def begin() -> None:
-        """Ask, and hand over."""
-        trial = outage.bridge(study.ask)
-        clock.tick()
-        running[trial.number] = live(study, trial, study.budget or budget, clock)
-        shown.update(study, budget)
-        crew.start(trial, running[trial.number])
+    def __init__(
+        self,
+        suggester: Suggester,
+        results: Results,
+        executor: TrialExecutor,
+        budget: Budget,
+        *,
+        checkpoints: Checkpoints | None = None,
+        on_result: Iterable[Callable[[Trial], object]] = (),
+        progress: bool | None = None,
+        confirm: bool | Callable[[], bool] = False,
+        retries: int = 0,
+    ) -> None:
+        self.suggester, self.results, self.state = suggester, results, suggester.state
+        self.executor, self.budget, self.retries = executor, budget, retries
+        self.checkpoints = Checkpoints() if checkpoints is None else checkpoints
+        self.on_result, self.progress = tuple(on_result), progress
+        self.confirm = confirm if callable(confirm) else lambda: confirm
+        self.limits = Limits(budget.trials, budget.cost)
+        self.running: dict[int, LiveTrial] = {}
+        self.arrived: deque[CompletedTrial] = deque()  # results that are not recorded yet
+        self.shown: Progress | None = None
+        self.outage = OutageGuard(self.fetch_results, self.state.after_outage)
 
-    def note() -> Trial:
-        """Tell the study of the first result that is here; it stays until that is done."""
-        with shielded():
-            done = arrived[0]
-            trial = study.record(done.trial, done.seen)
-            if done.seen.passing:
-                retry_trial(study, trial, retries)
-            running.pop(trial.number, None)
-            arrived.popleft()
-        return trial
+    # -- the loop ----------------------------------------------------------------------------------------------------
 
-    def hear(seconds: float | None) -> None:
-        arrived.extend(crew.wait(seconds))
+    def run(self) -> Verdict:
+        """Run to the end; returns why it ended."""
+        self.begin()
+        with interruptible(), self.executor:
+            try:
+                with progress_for(self.progress) as self.shown:
+                    verdict = self.start_trials()
+                    while self.running:
+                        self.collect_results()
+                        verdict = verdict or self.start_trials()
+                    if self.confirm() and verdict.kind != "halted":
+                        verdict = self.confirm_recommendation(verdict)
+                    self.when_available(self.state.run_status.save_seconds)
+            except BaseException as stopped:
+                with shielded(forget=True):
+                    again = self.end_running()
+                if not isinstance(stopped, KeyboardInterrupt):
+                    raise
+                verdict = Verdict(True, describe_interruption(stopped, again), kind="interrupted")
+        return verdict
 
-    def finish() -> None:
-        """Wait until somebody is done, and tell what came of it."""
-        if not arrived:
-            hear(None)
-        while arrived:
-            trial = outage.bridge(note)
-            clock.tick()
-            mind_the_unit(study, trial)
-            shown.update(study, budget)
-            for callback in callbacks:
-                callback(study, trial.detached())
+    def start_trials(self) -> Verdict:
+        """Start trials until no worker is free, or there is a reason to stop."""
+        while len(self.running) < self.executor.workers:
+            found = self.when_available(self.ask_or_stop)
+            if isinstance(found, Verdict):
+                return found
+            self.start(found)
+        return Verdict(False, "all workers are busy")
 
-    def fill() -> Verdict:
-        """Begin until nobody is free, or there is a reason to stop."""
-        while len(running) < crew.workers:
-            if verdict := outage.bridge(lambda: reason_to_stop(study, usable(study, budget) if confirm else budget)):
+    def collect_results(self) -> None:
+        """Wait until a trial has ended, and record what came of it."""
+        if not self.arrived:
+            self.fetch_results(None)
+        while self.arrived:
+            trial = self.when_available(self.record_first)
+            self.clock.tick()
+            self.show()
+            for call in self.on_result:
+                call(trial.detached())
+
+    # -- its steps ---------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Store the budget, and have the trials of lost workers asked again."""
+        state, settings = self.state, self.state.settings
+        with state.lock:
+            state.reap()
+            state.refresh()
+            state.settle_unit(self.budget)
+            state.run_status.start_run()
+            settings.budget = self.budget
+            state.save_settings(settings_to_dict(settings))
+            for trial in reversed(state.orphans()):
+                self.results.give_back(trial.number, died=state.heartbeat is not None)
+        self.others = state.own_running  # trials of this process that are not of this run
+        self.clock = RunClock(state.run_status, self.executor.now)
+
+    def ask_or_stop(self) -> Trial | Verdict:
+        """The next trial, or why none is started."""
+        with self.state.asking():
+            budget = without_confirmation(self.suggester, self.budget) if self.confirm() else self.budget
+            if verdict := self.reason_to_stop(budget):
                 return verdict
             try:
-                begin()
+                return self.suggester.ask(budget=budget, limits=self.limits)[0]
             except SpaceExhausted as end:
-                return Verdict(not running, str(end), kind="exhausted")
+                return Verdict(not self.running, str(end), kind="exhausted")
             except NothingFits as end:
-                return Verdict(not running, str(end), kind="budget")  # what runs may turn out cheaper than expected
-        return Verdict(False, "all are at work")
+                return Verdict(not self.running, str(end), kind="budget")  # what runs may turn out cheaper than expected
 
-    def one() -> None:
-        begin()
-        while running:
-            finish()
+    def reason_to_stop(self, budget: Budget) -> Verdict:
+        """The first of: a stop that was requested, the budget, the study's rule."""
+        status = self.state.run_status
+        if (why := status.stop_reason) is not None:
+            return Verdict(True, why, kind="halted")
+        spent = check_budget(budget, self.state.history, status.seconds, self.state.settings.unit)
+        if spent or self.suggester.rule is None or self.state.queue:  # queued configs are evaluated first
+            return spent
+        return self.suggester.check_rule(budget)
 
-    def give_up() -> list[int]:
-        """Keep the results that are here, end all else, and have it asked again.
+    def start(self, trial: Trial) -> None:
+        """Hand a trial to the executor."""
+        self.clock.tick()
+        self.running[trial.number] = self.live_trial(trial)
+        self.show()
+        self.executor.start(trial, self.running[trial.number])
+
+    def fetch_results(self, seconds: float | None) -> None:
+        self.arrived.extend(self.executor.wait(seconds))
+
+    def record_first(self) -> Trial:
+        """Record the first result that has arrived; it stays there until that is done."""
+        with shielded():
+            done = self.arrived[0]
+            trial = self.results.record(done.trial, done.evaluation)
+            if done.evaluation.transient and (again := retry_suggestion(trial, self.retries)) is not None:
+                self.state.storage.enqueue(self.state.study, trial.config, again, first=True)
+            self.running.pop(trial.number, None)
+            self.arrived.popleft()
+        return trial
+
+    def confirm_recommendation(self, verdict: Verdict) -> Verdict:
+        """Evaluate what is recommended, and what is recommended after that, while the budget allows it."""
+        self.retries = 0  # what is recommended after a failure is evaluated in any case
+        for _ in range(MAX_CONFIRMATIONS):
+            if not self.confirm() or (config := config_to_confirm(self.suggester, self.budget)) is None:
+                break
+            self.state.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
+            try:
+                self.start(self.when_available(self.ask)[0])
+            except (NothingFits, SpaceExhausted):  # other processes that work on the study were faster
+                break
+            while self.running:
+                self.collect_results()
+        return confirmed_verdict(self.suggester, verdict, self.suggester.recommend(budget=self.budget))
+
+    def ask(self) -> list[Trial]:
+        return self.suggester.ask(budget=self.budget, limits=self.limits)
+
+    def when_available(self, step: Callable[[], Any]) -> Any:
+        """Do a step that needs the storage, through an outage if there is one. A study in memory has no outages."""
+        return step() if self.state.heartbeat is None else self.outage.bridge(step)
+
+    def show(self) -> None:
+        if self.shown is not None:
+            self.shown.update(self.state, self.budget)
+
+    def end_running(self) -> list[int]:
+        """Record the results that are here, end all else, and have it asked again; returns the numbers of these trials.
 
         A storage that does not answer is left alone: the leases run out by themselves.
         """
-        with contextlib.suppress(Exception):  # a crew that is broken has nothing more to say
-            hear(0.0)
-        crew.cancel()
-        again = list[int]()
+        with contextlib.suppress(Exception):  # an executor that is broken has nothing more to say
+            self.fetch_results(0.0)
+        self.executor.cancel()
+        again, state = list[int](), self.state
         try:
             with patience(SHORT):
-                while arrived:
-                    note()
-                for number in sorted(study.state.here - others, reverse=True):  # the last first: each goes to the queue's head
-                    if study.give_back(number, running[number].reports if number in running else ()):
+                while self.arrived:
+                    self.record_first()
+                # the last first: each goes to the queue's head
+                for number in sorted(state.own_running - self.others, reverse=True):
+                    if self.results.give_back(number, self.running[number].reports if number in self.running else ()):
                         again.append(number)
-                study.state.run_status.save_seconds()
+                state.run_status.save_seconds()
         except StorageError as error:
-            for number in study.state.here - others:
-                study.state.let_go(number)
+            for number in state.own_running - self.others:
+                state.release(number)
             log.warning("%s; trials that ran are asked again when their leases have ended", error)
-            for done in arrived:
-                log.error("the result of trial %d is not kept; to tell it later: %s", done.trial.number, tell_command(study, done))
+            for done in self.arrived:
+                command = tell_command(state.name, state.storage.url, state.settings.price_of_a_second, done)
+                log.error("the result of trial %d is not stored; to tell it later: %s", done.trial.number, command)
         return again
 
-    outage = OutageGuard(hear, study.state.after_outage)
+    # -- what an objective may ask -----------------------------------------------------------------------------------
 
-    with interruptible(), crew:
-        try:
-            with progress_for(progress) as shown:
-                verdict = fill()
-                while running:
-                    finish()
-                    verdict = verdict or fill()
-                study.budget = budget
-                if confirm and verdict.kind != "halted":
-                    retries = 0  # what is recommended after a failure is evaluated in any case
-                    verdict = confirmed(study, budget, verdict, one)
-                outage.bridge(study.state.run_status.save_seconds)
-        except BaseException as stopped:
-            with shielded(forget=True):
-                again = give_up()
-            if not isinstance(stopped, KeyboardInterrupt):
-                raise
-            verdict = Verdict(True, interrupted(stopped, again), kind="interrupted")
-        finally:
-            study.limits = None
-    return Result(study, study.detached(), verdict, study.unit, study.optimizer_seconds, budget)
+    def live_trial(self, trial: Trial) -> LiveTrial:
+        """The trial as its objective sees it."""
+        state, budget = self.state, self.budget
+
+        def left() -> Allowance:
+            cost = None if budget.cost is None else budget.cost - state.history.spent
+            seconds = None if budget.seconds is None else budget.seconds - self.clock.total
+            return Allowance(cost, seconds, state.settings.price_of_a_second)
+
+        def folder() -> Path:
+            # by the record, since the objective may have changed its own copy of the config
+            return self.checkpoints.folder(state.trials[trial.number].config, state.space)
+
+        def prune_reason(reports: Sequence[Mapping[str, Any]]) -> str | None:
+            try:
+                with patience(SHORT):
+                    found = self.suggester.forecast(self.results.find(trial.number), reports, budget)
+            except Away:
+                return None  # unknown at the moment
+            return found.reason if found is not None and found.hopeless else None
+
+        def on_report(report: Mapping[str, Any]) -> None:
+            state.report(trial.number, live.reports)
+
+        live = LiveTrial(
+            trial.number, trial.config, dict(trial.fidelity), state.space, left, folder, prune_reason, on_report, self.clock.now
+        )
+        return live
 
 
-def interrupted(by: KeyboardInterrupt, again: Sequence[int]) -> str:
+class RunClock:
+    """The wall-clock time of a study while a run goes on: what was there before, and the time since.
+
+    Other processes may be at work at the same time. What they have counted is the same time, not more of it: the larger number is
+    right. So a study takes as long as any process is at work on it, however many they are.
+    """
+
+    def __init__(self, status: RunStatus, now: Callable[[], float]) -> None:
+        self.status, self.now = status, now
+        self._mark = status.seconds, now()  # the study's seconds, and when that was: one object, as other threads look at it
+
+    def tick(self) -> None:
+        now = self.now()
+        self._mark = self._total_at(now), now
+        self.status.set_seconds(self._mark[0])
+
+    @property
+    def total(self) -> float:
+        """The study's seconds up to this moment."""
+        return self._total_at(self.now())
+
+    def _total_at(self, now: float) -> float:
+        seconds, then = self._mark
+        return max(self.status.seconds, seconds + now - then)
+
+
+def describe_interruption(by: KeyboardInterrupt, again: Sequence[int]) -> str:
     """interrupted; trials 3, 4 and 5 will be asked again"""
     how = "interrupted by SIGTERM" if isinstance(by, Terminated) else "interrupted"
     numbers = listed([str(number) for number in sorted(again)])
     return f"{how}; {'trial' if len(again) == 1 else 'trials'} {numbers} will be asked again" if again else how
-
-
-def reason_to_stop(study: Study, budget: Budget) -> Verdict:
-    """The first of: a halt that was asked for, the budget, the study's rule."""
-    study.refresh()
-    if (why := study.state.run_status.called_off) is not None:
-        return Verdict(True, why, kind="halted")
-    spent = check_budget(budget, study.log, study.seconds, study.unit)
-    if spent or study.rule is None or study.state.queue:  # what was enqueued is evaluated first
-        return spent
-    history = study.log if isinstance(study.rule, StopRule) else study.detached()  # a copy for strangers
-    study.checked = study.rule.check(history, study.space)
-    return study.checked

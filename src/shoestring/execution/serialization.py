@@ -1,12 +1,12 @@
-"""What travels between the coordinator and those who evaluate elsewhere, and how.
+"""Serialization of objectives, trials and results that go to another process and come back.
 
-The objective goes out by cloudpickle, so that lambdas, closures and functions of a notebook can be evaluated elsewhere. What
-comes back is plain numbers and text, so that the coordinator needs none of the objective's modules, in one of these replies:
+The objective is sent by cloudpickle, so that lambdas, closures and functions of a notebook work in another process. The results
+are plain numbers and text, so that the coordinator needs none of the objective's modules. A result is one of these replies:
 
     ("done", evaluation)
     ("raised", pickle, text)    the objective's exception, where it is to be raised
-    ("unusable", text)          the objective could not be loaded there: no trial can be evaluated
-    ("lost", reason)            the worker has died
+    ("load_error", text)        the objective could not be loaded there: no trial can be evaluated
+    ("worker_lost", reason)     the worker has died
 """
 
 from __future__ import annotations
@@ -27,82 +27,91 @@ from .evaluate import Evaluation, LiveTrial, Objective, evaluate
 Reply = tuple[Any, ...]
 
 
-def packed(objective: Objective) -> bytes:
-    """The objective, ready to travel."""
-    cloudpickle: Any = import_module("cloudpickle")  # when it is needed: it takes 20 ms
+# -- to the worker -----------------------------------------------------------------------------------------------------
+
+
+def serialize_objective(objective: Objective) -> bytes:
+    """The objective as a pickle."""
+    cloudpickle: Any = import_module("cloudpickle")  # imported only here: it takes 20 ms
     try:
         return bytes(cloudpickle.dumps(objective))
     except Exception as error:
         raise MethodError(
             f"the objective cannot be sent to another process: {type(error).__name__}: {error}; "
-            "make what it holds (a file, a lock, a connection) inside the function, or use threads=True"
+            "create what it holds (a file, a lock, a connection) inside the function, or use threads=True"
         ) from error
 
 
-def slim(trial: Trial) -> Trial:
-    """The trial without what its evaluation does not need: a suggestion may hold much of a model."""
+def trial_for_worker(trial: Trial) -> Trial:
+    """The trial without its suggestion and reports: a suggestion may hold a large part of a model."""
     return replace(trial, suggestion={}, reports=())
 
 
-def attempt(objective: Objective, trial: Trial, live: LiveTrial, raise_errors: bool) -> Reply:
-    """Evaluate, and say what came of it."""
+# -- in the worker -----------------------------------------------------------------------------------------------------
+
+
+def evaluate_to_reply(objective: Objective, trial: Trial, live: LiveTrial, raise_errors: bool) -> Reply:
+    """Evaluate a trial and return the reply."""
     try:
-        return "done", settled(evaluate(objective, trial, live, raise_errors=raise_errors), trial, live.space)
-    except Exception as error:  # it comes here only if it is to be raised
-        return raised(error)
+        return "done", in_plain_numbers(evaluate(objective, trial, live, raise_errors=raise_errors), trial, live.space)
+    except Exception as error:  # only with raise_errors
+        return exception_reply(error)
 
 
-def raised(error: Exception) -> Reply:
-    """An exception of the objective, ready to travel, without the frames that it holds."""
+def exception_reply(error: Exception) -> Reply:
+    """The reply for an exception of the objective. The frames that it holds are not sent."""
     cloudpickle: Any = import_module("cloudpickle")
     text = "".join(traceback.format_exception(error))
     try:
         return "raised", bytes(cloudpickle.dumps(error.with_traceback(None))), text
-    except Exception:  # whatever it holds that cannot travel
+    except Exception:  # it holds something that cannot be pickled
         return "raised", b"", text
 
 
-def settled(seen: Evaluation, trial: Trial, space: Space) -> Evaluation:
-    """The evaluation in plain numbers; what cannot be recorded is a failure, as it would be at home."""
-    told = seen.outcome
+def in_plain_numbers(evaluation: Evaluation, trial: Trial, space: Space) -> Evaluation:
+    """The evaluation with plain Python numbers. An outcome that cannot be recorded becomes a failure, as it does locally."""
+    returned = evaluation.outcome
     try:
-        plain = Outcome(
-            None if told.value is None else read_value(told.value),
-            None if told.cost is None else read_cost(told.cost),
-            None if told.folds is None else read_folds(told.folds),
-            None if told.gradient is None else read_gradient(told.gradient, trial.config, space),
+        outcome = Outcome(
+            None if returned.value is None else read_value(returned.value),
+            None if returned.cost is None else read_cost(returned.cost),
+            None if returned.folds is None else read_folds(returned.folds),
+            None if returned.gradient is None else read_gradient(returned.gradient, trial.config, space),
         )
     except OutcomeError as error:
-        cost = read_cost(told.cost) if is_cost(told.cost) else None
-        return replace(seen, outcome=Outcome(None, cost), error=seen.error or str(error), stopped=None)
-    return replace(seen, outcome=plain)
+        cost = read_cost(returned.cost) if is_cost(returned.cost) else None
+        return replace(evaluation, outcome=Outcome(None, cost), error=evaluation.error or str(error), stopped=None)
+    return replace(evaluation, outcome=outcome)
 
 
-def evaluation_of(reply: Reply, seconds: float) -> Evaluation:
-    """The evaluation in a reply; raises what the objective raised, and ExecutionError if it could not be loaded.
+# -- back in the coordinator -------------------------------------------------------------------------------------------
 
-    ``seconds`` are charged where nobody has measured them.
+
+def evaluation_from_reply(reply: Reply, seconds: float) -> Evaluation:
+    """The evaluation in a reply. Raises the objective's exception, and ExecutionError if the objective could not be loaded.
+
+    ``seconds`` is the time that is charged if the worker died before it could measure it.
     """
-    kind, *rest = reply
+    kind, *content = reply
     if kind == "done":
-        seen: Evaluation = rest[0]
-        return seen
-    if kind == "lost":
-        return lost(rest[0], seconds)
-    if kind == "unusable":
-        raise ExecutionError(f"the objective could not be loaded by a worker: {rest[0]}")
-    raise unpacked_error(*rest)
+        evaluation: Evaluation = content[0]
+        return evaluation
+    if kind == "worker_lost":
+        return worker_lost(content[0], seconds)
+    if kind == "load_error":
+        raise ExecutionError(f"the objective could not be loaded by a worker: {content[0]}")
+    raise deserialize_exception(*content)
 
 
-def unpacked_error(data: bytes, text: str) -> BaseException:
-    """An exception from elsewhere, with its traceback as a note."""
+def deserialize_exception(data: bytes, text: str) -> BaseException:
+    """The objective's exception, with the worker's traceback as a note."""
     error: BaseException = ExecutionError(f"the objective raised {text.strip().splitlines()[-1]}")
-    with contextlib.suppress(Exception):  # of a class that is not known here, or that cannot be made again
+    with contextlib.suppress(Exception):  # its class is not known here, or it cannot be unpickled
         error = pickle.loads(data)
     error.add_note(f"raised by the objective in a worker:\n{text}")
     return error
 
 
-def lost(reason: str, seconds: float, reports: tuple[dict[str, Any], ...] = ()) -> Evaluation:
-    """The evaluation of a trial whose worker has died: another attempt may fare better."""
-    return Evaluation(Outcome(None), seconds, reason, reports, passing=True)
+def worker_lost(reason: str, seconds: float, reports: tuple[dict[str, Any], ...] = ()) -> Evaluation:
+    """The evaluation of a trial whose worker has died. The failure may be transient, so it is retryable."""
+    return Evaluation(Outcome(None), seconds, reason, reports, transient=True)

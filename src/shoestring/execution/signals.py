@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: both end a run where it stands, but not in the middle of writing something down.
+"""Handlers of SIGINT (Ctrl-C), SIGTERM and SIGHUP: they end a run at once, but never in the middle of recording something.
 
-Python raises KeyboardInterrupt between any two steps of the main thread. While a result is recorded, or an interrupted run puts
-its trials back, that would lose something, so a signal that comes then waits until it is done.
+Python raises KeyboardInterrupt between any two steps of the main thread. While a result is recorded, or while an interrupted run
+puts its trials back into the queue, this would lose data. A signal that arrives then is deferred until that step is complete.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-USUAL: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+DEFAULT_HANDLERS: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM has come."""
+    """SIGTERM has arrived."""
 
 
-class _Shield:
-    """Of the main thread: how many ``shielded`` it is in, and the signal that waits for it to leave them."""
+class _Deferral:
+    """State of the main thread: how many ``shielded`` blocks it is in, and the signal that is deferred until it leaves them."""
 
     depth = 0
-    waiting: int | None = None
+    pending: int | None = None
 
 
 def in_main_thread() -> bool:
@@ -32,44 +32,56 @@ def in_main_thread() -> bool:
 
 
 @contextmanager
-def interruptible() -> Iterator[None]:
-    """Both signals raise KeyboardInterrupt inside, in the main thread, unless somebody has other plans for them already."""
-    ours = [number for number, usual in USUAL.items() if in_main_thread() and signal.getsignal(number) == usual]
+def interruptible(hangup: bool = False) -> Iterator[None]:
+    """Inside, SIGINT raises KeyboardInterrupt and SIGTERM raises Terminated, in the main thread.
+
+    A signal for which the user has installed a handler is left alone. With ``hangup``, SIGHUP counts as SIGTERM: a terminal that
+    is closed sends it, and by default it would end this process and leave its child processes running. Under nohup SIGHUP is
+    ignored, and stays so.
+    """
+    ours = [number for number, default in DEFAULT_HANDLERS.items() if in_main_thread() and signal.getsignal(number) == default]
+    sighup = signal.SIGHUP if hangup and in_main_thread() and hasattr(signal, "SIGHUP") else None
+    if sighup is not None and signal.getsignal(sighup) != signal.SIG_DFL:
+        sighup = None
     for number in ours:
         signal.signal(number, _interrupt)
+    if sighup is not None:
+        signal.signal(sighup, lambda number, frame: signal.raise_signal(signal.SIGTERM))
     try:
         yield
     finally:
         for number in ours:
-            signal.signal(number, USUAL[number])
+            signal.signal(number, DEFAULT_HANDLERS[number])
+        if sighup is not None:
+            signal.signal(sighup, signal.SIG_DFL)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    if _Shield.depth and _Shield.waiting is None:
-        _Shield.waiting = number
+    if _Deferral.depth and _Deferral.pending is None:
+        _Deferral.pending = number
     else:
-        raise_for(number)  # also at the second one inside: whoever insists knows what he wants
+        _raise_interrupt(number)  # also for the second signal inside ``shielded``: the user insists
 
 
-def raise_for(number: int) -> None:
+def _raise_interrupt(number: int) -> None:
     raise Terminated("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt
 
 
 @contextmanager
 def shielded(forget: bool = False) -> Iterator[None]:
-    """A signal that comes inside is raised on leaving, or forgotten: for short steps that must be whole.
+    """Defer signals during a short step that must be complete: they are raised on exit, or dropped with ``forget``.
 
-    Of use only within ``interruptible``, in the main thread; elsewhere it does nothing.
+    It works within ``interruptible`` in the main thread, and does nothing elsewhere.
     """
     if not in_main_thread():
         yield
         return
-    _Shield.depth += 1
+    _Deferral.depth += 1
     try:
         yield
     finally:
-        _Shield.depth -= 1
-        if not _Shield.depth:
-            number, _Shield.waiting = _Shield.waiting, None
+        _Deferral.depth -= 1
+        if not _Deferral.depth:
+            number, _Deferral.pending = _Deferral.pending, None
             if number is not None and not forget:
-                raise_for(number)
+                _raise_interrupt(number)

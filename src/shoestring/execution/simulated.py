@@ -10,21 +10,25 @@ What a trial asks along the way (``should_stop``) is answered with what was know
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 from .._validation import whole_number
-from ..budget import Budget, read_budget
+from ..budget import Budget
 from ..data.outcome import is_cost, read_cost
 from ..data.trial import Trial
 from ..report.result import Result
 from .evaluate import Evaluation, LiveTrial, Objective, evaluate
 from .executor import CompletedTrial
-from .runner import Callback, run
 
-if TYPE_CHECKING:
-    from ..study import Study
+
+class Runnable(Protocol):
+    """What a simulation asks of a study."""
+
+    @property
+    def run(self) -> Callable[..., Result]: ...
+
 
 @dataclass(frozen=True)
 class Span:
@@ -110,13 +114,13 @@ def cost_of(seen: Evaluation) -> float:
 
 
 def simulate(
-    study: Study,
+    study: Runnable,
     objective: Objective,
     budget: str | int | Budget,
     *,
     workers: int = 8,
     overhead: float = 0.0,
-    callbacks: Iterable[Callback] = (),
+    callbacks: Any = (),
     raise_errors: bool = False,
     confirm: bool = False,
     **options: Any,
@@ -126,6 +130,6 @@ def simulate(
     A budget in seconds is one of simulated seconds. The costs are the objective's, so it should give them: ``st.Outcome(value,
     cost=...)``. A second call goes on with the study at time 0.
     """
-    crew = SimulatedExecutor(objective, whole_number(workers, "workers", 1), overhead, raise_errors)
-    result = run(study, read_budget(budget), crew, callbacks, confirm=confirm, **options)
-    return Simulation(result, crew.spans)
+    executor = SimulatedExecutor(objective, whole_number(workers, "workers", 1), overhead, raise_errors)
+    result = study.run(executor, budget, callbacks=callbacks, confirm=confirm, **options)
+    return Simulation(result, executor.spans)

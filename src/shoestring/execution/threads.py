@@ -1,7 +1,8 @@
-"""Threads of this process: for objectives that wait for something else, such as a program or a server.
+"""An executor that evaluates trials in threads of this process.
 
-They share everything with the caller and start at once, but one that crashes takes all with it, and none can be ended from
-outside. They are daemons, so a thread that goes on after an interruption does not keep the program from ending.
+It suits objectives that wait for something else, such as a program or a server. Threads share all memory with the caller and
+start at once. But a crash in one of them ends the whole process, and a thread cannot be ended from outside. They are daemon
+threads: one that goes on after an interruption does not keep the program alive.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from .executor import CompletedTrial, ResultBuffer
 
 
 class ThreadExecutor:
-    """A thread for each trial."""
+    """Evaluates each trial in a new thread."""
 
     def __init__(self, objective: Objective, workers: int, raise_errors: bool = False) -> None:
         self.objective, self.workers, self.raise_errors = objective, workers, raise_errors
         self._running: dict[int, LiveTrial] = {}
         self._results: queue.SimpleQueue[CompletedTrial | BaseException] = queue.SimpleQueue()
-        self._basket = ResultBuffer()
+        self._buffer = ResultBuffer()
 
     def now(self) -> float:
         return time.perf_counter()
@@ -37,17 +38,17 @@ class ThreadExecutor:
     def _evaluate(self, trial: Trial, live: LiveTrial, results: queue.SimpleQueue[CompletedTrial | BaseException]) -> None:
         try:
             results.put(CompletedTrial(trial, evaluate(self.objective, trial, live, raise_errors=self.raise_errors)))
-        except BaseException as error:  # KeyboardInterrupt and SystemExit too are for the thread that waits
+        except BaseException as error:  # KeyboardInterrupt and SystemExit too are raised in the thread that waits
             results.put(error)
 
     def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         while self._running:
             try:
-                result = self._results.get(block=not self._basket and seconds != 0.0, timeout=seconds)
+                result = self._results.get(block=not self._buffer and seconds != 0.0, timeout=seconds)
             except queue.Empty:
                 break
-            self._basket.collect(self._finish, result)
-        return self._basket.hand_out(seconds)
+            self._buffer.collect(self._finish, result)
+        return self._buffer.take(seconds)
 
     def _finish(self, result: CompletedTrial | BaseException) -> Iterator[CompletedTrial]:
         if isinstance(result, BaseException):
@@ -56,7 +57,7 @@ class ThreadExecutor:
         del self._running[result.trial.number]
 
     def cancel(self) -> None:
-        """A thread cannot be ended; those whose objective asks ``should_stop()`` are told to, and what comes is not looked at."""
+        """A thread cannot be ended. ``should_stop()`` becomes True for those that run, and their results are ignored."""
         for live in self._running.values():
             live.left = lambda: Allowance(seconds=0.0)
         self._running, self._results = {}, queue.SimpleQueue()

@@ -1,12 +1,16 @@
-"""Messages between a coordinator and one of its workers: pickles over a socket, each after its length.
+"""The program of a worker process, and the message channel between it and the coordinator.
 
-Both ends are processes of ours on the same machine, and the socket has no name that anybody else could use; nothing of this goes
-to storage or over a network.
+A worker loads the objective once. It then evaluates one trial after the other until the coordinator closes the channel. The
+objective gets an ordinary live trial. Its questions go to the coordinator, which knows the budget and the model and answers while
+it waits for results. Its reports are sent at once, so that they are kept even if the worker is killed.
 
-What runs in a worker process: it loads the objective once, and evaluates one trial after the other until nobody asks.
+Messages are pickles over a socket, each preceded by its length. Both ends are processes of this library on the same machine, and
+no other process can connect to the socket. None of these messages is stored or sent over a network.
 
-The live trial that an objective gets here is the ordinary one; its questions go to the coordinator, which knows the budget and
-the model and answers while it waits, and its reports go there at once, so that they are kept even if this process is killed.
+    coordinator -> worker   (objective, space, raise_errors) once; (trial, folder) for each trial; (ok, answer) for each question
+    worker -> coordinator   (trial number, "started", time), (trial number, "report", report), (trial number, question), and at
+                            the end of a trial (trial number, *reply), with a reply of ``serialization``
+    questions               "allowance", "checkpoint_dir", "prune_reason"
 """
 
 from __future__ import annotations
@@ -27,125 +31,107 @@ from ..budget import Allowance
 from ..data.trial import Trial
 from ..space.space import Space
 from .evaluate import LiveTrial, Objective
-from .serialization import attempt
+from .serialization import evaluate_to_reply
 
-LENGTH = struct.Struct("!Q")
-PIECE = 1 << 16
-
-
-class Channel:
-    """One end. ``closed`` once the other end is gone."""
-
-    def __init__(self, end: socket.socket) -> None:
-        self.socket = end
-        self.closed = False
-        self._bytes = bytearray()
-
-    def send(self, *message: Any) -> None:
-        """The whole message; raises OSError if nobody is there to take it."""
-        data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
-        self.socket.sendall(LENGTH.pack(len(data)) + data)
-
-    def receive(self) -> Any:
-        """The next message, when it comes; raises EOFError when none can come any more."""
-        while (message := self._next()) is None:
-            self._take(0)
-            if self.closed:
-                raise EOFError
-        return message
-
-    def arrived(self) -> Iterator[Any]:
-        """The messages that are here as a whole; never waits. One that was not asked for stays for the next time."""
-        while not self.closed and self._take(socket.MSG_DONTWAIT):
-            pass
-        while (message := self._next()) is not None:
-            yield message
-
-    def _take(self, flags: int) -> bool:
-        """Some more bytes; False if there are none at present."""
-        try:
-            piece = self.socket.recv(PIECE, flags)
-        except BlockingIOError:
-            return False
-        except OSError:  # a reset: the process was killed with something unread
-            piece = b""
-        self._bytes += piece
-        self.closed = not piece
-        return True
-
-    def _next(self) -> Any:
-        """The first message if it is here as a whole, or else None."""
-        if len(self._bytes) < LENGTH.size:
-            return None
-        (length,) = LENGTH.unpack_from(self._bytes)
-        end = LENGTH.size + length
-        if len(self._bytes) < end:
-            return None
-        message = pickle.loads(bytes(self._bytes[LENGTH.size : end]))
-        del self._bytes[:end]
-        return message
-
-    def hang_up(self) -> None:
-        """Say that nothing more will come."""
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_RDWR)
-
-    def close(self) -> None:
-        self.socket.close()
+LENGTH_PREFIX = struct.Struct("!Q")
+RECEIVE_BYTES = 1 << 16
+QUESTIONS = ("allowance", "checkpoint_dir", "prune_reason")
 
 
-def work(fileno: int) -> None:
-    """Until the coordinator closes its end, or is gone."""
+# -- the worker process ------------------------------------------------------------------------------------------------
+
+
+def run_worker(fileno: int) -> None:
+    """Evaluate trials until the coordinator closes its end of the socket, or has died."""
     with socket.socket(fileno=fileno) as end:
         channel = Channel(end)
         try:
-            packed, space, raise_errors = channel.receive()
-            objective = load(packed, channel)
+            pickled, space, raise_errors = channel.receive()
+            objective = load_objective(pickled, channel)
             while objective is not None:
                 trial, folder = channel.receive()
-                serve(objective, trial, folder, space, raise_errors, channel)
+                evaluate_trial(objective, trial, folder, space, raise_errors, channel)
         except (EOFError, BrokenPipeError, ConnectionResetError):
-            pass  # nobody is there any more
+            pass  # the coordinator is gone
 
 
-def load(packed: bytes, channel: Channel) -> Objective | None:
-    """The objective; None, after saying why, if it cannot be had here."""
+def load_objective(pickled: bytes, channel: Channel) -> Objective | None:
+    """The objective. If it cannot be loaded here, the reason is sent and the result is None."""
     try:
-        objective: Objective = pickle.loads(packed)
+        objective: Objective = pickle.loads(pickled)
     except Exception as error:
-        channel.send(None, "unusable", f"{type(error).__name__}: {error}")
+        channel.send(None, "load_error", f"{type(error).__name__}: {error}")
         return None
     return objective
 
 
-def serve(objective: Objective, trial: Trial, folder: str, space: Space, raise_errors: bool, channel: Channel) -> None:
-    """Evaluate one trial, in the coordinator's folder whatever the last one did."""
+def evaluate_trial(
+    objective: Objective, trial: Trial, folder: str, space: Space, raise_errors: bool, channel: Channel
+) -> None:
+    """Evaluate one trial in the coordinator's working directory: the trial before it may have changed the worker's."""
     os.chdir(folder)
-    line = Line(trial.number, channel)
-    line.say("begun", time.perf_counter())  # the same clock in all processes of a machine
+    connection = TrialConnection(trial.number, channel)
+    connection.send("started", time.perf_counter())  # all processes of a machine share this clock
     try:
-        reply = attempt(objective, trial, distant(trial, space, line), raise_errors)
+        reply = evaluate_to_reply(objective, trial, remote_live_trial(trial, space, connection), raise_errors)
     finally:
-        for stream in (sys.stdout, sys.stderr):  # what was printed is seen even if this process is killed next
+        for stream in (sys.stdout, sys.stderr):  # so that the output is seen even if this process is killed next
             stream.flush()
-    line.close(*reply)
+    connection.close(*reply)
 
 
-class Line:
-    """To the coordinator, for as long as a trial runs, and for any thread of its objective. Messages begin with its number."""
+def remote_live_trial(trial: Trial, space: Space, connection: TrialConnection) -> LiveTrial:
+    """The live trial of an objective in a worker process: the coordinator answers its questions."""
+
+    def left() -> Allowance:
+        allowance: Allowance = connection.ask("allowance")
+        return allowance
+
+    def folder() -> Path:
+        return Path(connection.ask("checkpoint_dir"))
+
+    def prune_reason(reports: Sequence[Mapping[str, Any]]) -> str | None:
+        reason: str | None = connection.ask("prune_reason")  # the coordinator has the reports already
+        return reason
+
+    def on_report(report: Mapping[str, Any]) -> None:
+        connection.send("report", report)
+
+    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), space, left, folder, prune_reason, on_report)
+
+
+def answer_question(live: LiveTrial, question: str) -> tuple[bool, Any]:
+    """The coordinator's answer to a question of ``remote_live_trial``: (True, answer), or (False, reason why there is none)."""
+    answers: dict[str, Callable[[], Any]] = {
+        "allowance": live.left,
+        "checkpoint_dir": lambda: str(live.folder()),
+        "prune_reason": lambda: live.prune_reason(live.reports),
+    }
+    try:
+        return True, answers[question]()
+    except OSError as error:  # the folder cannot be created
+        return False, str(error)
+
+
+class TrialConnection:
+    """The connection of one trial to the coordinator, for any thread of its objective. Each message starts with its number.
+
+    It closes with the trial. Else a thread that the objective has left behind would read the messages of the next trial.
+    """
 
     def __init__(self, number: int, channel: Channel) -> None:
         self.number, self.channel, self.open, self._lock = number, channel, True, Lock()
 
-    def say(self, *message: Any) -> None:
+    def send(self, *message: Any) -> None:
+        """Send a message; nothing happens once the trial is over."""
         with self._lock:
             if self.open:
                 self.channel.send(self.number, *message)
 
     def ask(self, question: str) -> Any:
-        """The answer; an OSError if there is none."""
+        """Send a question and wait for the answer; raises OSError if there is none."""
         with self._lock:
-            if not self.open:  # a thread that goes on after its trial would take what is meant for the next one
+            if not self.open:
                 raise OSError(f"trial {self.number} is over")
             self.channel.send(self.number, question)
             answered, answer = self.channel.receive()
@@ -154,39 +140,70 @@ class Line:
         return answer
 
     def close(self, *message: Any) -> None:
-        """The last message."""
-        self.say(*message)
+        """Send the last message."""
+        self.send(*message)
         self.open = False
 
 
-def distant(trial: Trial, space: Space, line: Line) -> LiveTrial:
-    """The trial as its objective sees it, from another process than the coordinator's."""
-
-    def left() -> Allowance:
-        allowance: Allowance = line.ask("left")
-        return allowance
-
-    def folder() -> Path:
-        return Path(line.ask("folder"))
-
-    def hopeless(reports: Sequence[Mapping[str, Any]]) -> str | None:
-        reason: str | None = line.ask("hopeless")  # the reports are there already
-        return reason
-
-    def told(report: Mapping[str, Any]) -> None:
-        line.say("report", report)
-
-    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), space, left, folder, hopeless, told)
+# -- messages ----------------------------------------------------------------------------------------------------------
 
 
-def answer(live: LiveTrial, question: Sequence[Any]) -> tuple[bool, Any]:
-    """The other end: (True, answer), or (False, why there is none)."""
-    asked: dict[str, Callable[[], Any]] = {
-        "left": live.left,
-        "folder": lambda: str(live.folder()),
-        "hopeless": lambda: live.hopeless(live.reports),
-    }
-    try:
-        return True, asked[question[0]]()
-    except OSError as error:  # no folder can be made
-        return False, str(error)
+class Channel:
+    """One end of a socket that carries messages. ``closed`` is True once the other end is gone."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        self.closed = False
+        self._bytes = bytearray()
+
+    def send(self, *message: Any) -> None:
+        """Send a whole message; raises OSError if the other end is gone."""
+        data = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
+        self.socket.sendall(LENGTH_PREFIX.pack(len(data)) + data)
+
+    def receive(self) -> Any:
+        """Wait for the next message; raises EOFError once the other end is gone."""
+        while (message := self._next_message()) is None:
+            self._read(0)
+            if self.closed:
+                raise EOFError
+        return message
+
+    def received(self) -> Iterator[Any]:
+        """The messages that have arrived completely; never waits. Those that the caller does not take stay for the next call."""
+        while not self.closed and self._read(socket.MSG_DONTWAIT):
+            pass
+        while (message := self._next_message()) is not None:
+            yield message
+
+    def _read(self, flags: int) -> bool:
+        """Read some more bytes; False if there are none at present."""
+        try:
+            piece = self.socket.recv(RECEIVE_BYTES, flags)
+        except BlockingIOError:
+            return False
+        except OSError:  # connection reset: the process was killed with unread data
+            piece = b""
+        self._bytes += piece
+        self.closed = not piece
+        return True
+
+    def _next_message(self) -> Any:
+        """Remove and return the first message; None if it has not arrived completely."""
+        if len(self._bytes) < LENGTH_PREFIX.size:
+            return None
+        (length,) = LENGTH_PREFIX.unpack_from(self._bytes)
+        end = LENGTH_PREFIX.size + length
+        if len(self._bytes) < end:
+            return None
+        message = pickle.loads(bytes(self._bytes[LENGTH_PREFIX.size : end]))
+        del self._bytes[:end]
+        return message
+
+    def shut_down(self) -> None:
+        """Tell the other end that no more messages will come."""
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.socket.close()

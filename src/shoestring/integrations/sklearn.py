@@ -1,16 +1,12 @@
-"""The folds of a search: drawn once, so that all candidates are scored on the same rows, and perhaps thinned out.
+"""``ShoestringSearchCV``: a study as a search of scikit-learn. Needs scikit-learn (``pip install "shoestring[sklearn]"``).
 
-What scikit-learn says of the fits of a candidate, and what a study is told of it.
+The search runs the study's loop over an executor that has scikit-learn cross-validate the candidates. The study gets the score of
+each fold and the seconds that the fits took. Everything around that (scorers, refit, routing, the estimator's methods) is
+scikit-learn's.
 
 A fit is the dict that scikit-learn makes for one candidate on one split: ``test_scores`` (a number, or one for each metric),
-``fit_time``, ``score_time``, ``fit_error`` (a traceback, or None), perhaps ``train_scores``.
-
-The loop of a search: ask for as many candidates as there are workers for, have them fitted, tell the study.
-
-``ShoestringSearchCV``: a study as a search of scikit-learn. Needs scikit-learn (``pip install "shoestring[sklearn]"``).
-
-The search asks a study for a candidate, has scikit-learn cross-validate it, and tells the study the score of each fold and
-the seconds that the fits took. Everything around that (scorers, refit, routing, the estimator's methods) is scikit-learn's.
+``fit_time``, ``score_time``, ``fit_error`` (a traceback, or None), perhaps ``train_scores``. The folds are drawn once, so that
+all candidates are scored on the same rows; with a resource, a share of their training rows is used.
 """
 
 from __future__ import annotations
@@ -21,8 +17,8 @@ import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,12 +40,10 @@ from ..budget import Budget, read_budget
 from ..data.history import History
 from ..data.outcome import Outcome
 from ..data.trial import State, Trial
-from ..errors import BudgetError, MethodError, NothingFits, SpaceError, SpaceExhausted
-from ..execution.confirm import unconfirmed, usable
-from ..execution.evaluate import Evaluation
-from ..execution.runner import reason_to_stop
+from ..errors import BudgetError, MethodError, SpaceError
+from ..execution.evaluate import Evaluation, LiveTrial
+from ..execution.executor import CompletedTrial
 from ..numerics import Array
-from ..search.recommend import CONFIRMS
 from ..space.parameters import Fidelity
 from ..study import Study
 from ..termination.base import Verdict
@@ -129,7 +123,7 @@ def with_fold_sizes(rule: Any, test_sizes: tuple[int, ...], train_sizes: tuple[i
 
 
 Fit = dict[str, Any]
-LEAST = 1e-6  # seconds: a cost is positive, and a coarse clock may say 0
+MIN_SECONDS = 1e-6  # a cost is positive, and a coarse clock may say 0
 _NONE_FITTED = re.compile(r"\s*All the \d+ fits failed")
 
 
@@ -160,7 +154,7 @@ def none_fitted(error: Exception) -> bool:
 
 
 def measured_seconds(fits: Sequence[Fit]) -> float:
-    return max(float(sum(fit["fit_time"] + fit["score_time"] for fit in fits)), LEAST)
+    return max(float(sum(fit["fit_time"] + fit["score_time"] for fit in fits)), MIN_SECONDS)
 
 
 def metric_of(fit: Fit, refit: Any) -> str | None:
@@ -198,85 +192,70 @@ def failed_fits(candidate: Candidate, like: Fit, error_score: Any, splits: int) 
 Evaluate = Callable[..., dict[str, Any]]
 
 
-@dataclass
-class Rounds:
-    """One search.
+class CandidateExecutor:
+    """Has scikit-learn fit the candidates of a study: a ``TrialExecutor`` over ``evaluate_candidates``.
 
     evaluate    scikit-learn's: fits candidates, and returns a dict with all ``fits`` so far
     resource    the fidelity that ``n_resources`` shows; ``rows`` is what "n_samples" is a share of
     """
 
-    study: Study
-    translation: Translation
-    splits: FixedSplits
-    evaluate: Evaluate
-    n_jobs: int | None
-    refit: Any
-    error_score: Any
-    resource: str | None = None
-    rows: int = 1
-    candidates: list[Candidate] = field(default_factory=list)
-    results: dict[str, Any] | None = None
-    failure: Exception | None = None
-
-    def run(self, budget: Budget) -> Verdict:
-        """Until there is a reason to stop; scikit-learn's own error if no candidate could be fitted."""
-        while not (verdict := reason_to_stop(self.study, left := usable(self.study, budget) if self.unsettled else budget)):
-            began = time.perf_counter()
-            trials, end = self.ask(left)
-            if end is not None and not trials:
-                verdict = end
-                break
-            for amount, group in itertools.groupby(trials, key=self.row_share):
-                self.fit(list(group), amount)
-            if self.splits.folds and len(self.candidates) == len(trials):  # the first round: now the folds are known
-                self.study.rule = with_fold_sizes(self.study.rule, self.splits.test_sizes, self.splits.train_sizes)
-            self.study.seconds += time.perf_counter() - began
-        self.study.budget = budget
-        if self.unsettled and self.splits.folds:
-            self.confirm(budget)
-        if self.results is None:
-            raise self.failure or MethodError(f"the search ended before its first candidate: {verdict.reason}")
-        if self.failure is not None:
-            lost = plural(sum(candidate.fits is None for candidate in self.candidates), "candidate")
-            told = f"{lost} could not be fitted on any fold and got the score {self.error_score}; the last error was"
-            warnings.warn(f"{told}\n{self.failure}", FitFailedWarning, stacklevel=2)
-        return verdict
+    def __init__(
+        self,
+        translation: Translation,
+        splits: FixedSplits,
+        evaluate: Evaluate,
+        *,
+        n_jobs: int | None,
+        refit: Any,
+        error_score: Any,
+        resource: str | None = None,
+        rows: int = 1,
+    ) -> None:
+        self.translation, self.splits, self.evaluate = translation, splits, evaluate
+        self.n_jobs, self.refit, self.error_score, self.resource, self.rows = n_jobs, refit, error_score, resource, rows
+        self.candidates: list[Candidate] = []
+        self.results: dict[str, Any] | None = None
+        self.failure: Exception | None = None
+        self._waiting: list[Trial] = []
 
     @property
-    def unsettled(self) -> bool:
-        """Whether there is a resource, and nothing has been fitted with the whole of it."""
-        log = self.study.log
-        return bool(self.study.space.fidelities) and not any(log.at_target(trial) for trial in log.having(State.DONE))
-
-    def confirm(self, budget: Budget) -> None:
-        """Fit what is recommended with the whole resource, so that the best candidate is not one of a share of it."""
-        if (config := unconfirmed(self.study, budget)) is not None:
-            self.study.state.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
-            trial = self.study.ask()
-            self.fit([trial], self.row_share(trial))
-
-    def ask(self, budget: Budget) -> tuple[list[Trial], Verdict | None]:
+    def workers(self) -> int:
         """One candidate at first, then one for each set of folds that can be fitted at the same time."""
-        workers = effective_n_jobs(self.n_jobs)
-        count = max(1, workers // len(self.splits.folds)) if self.splits.folds else 1
-        if budget.trials is not None:
-            count = min(count, budget.trials - self.study.log.counted)
-        trials: list[Trial] = []
-        try:
-            while len(trials) < count:
-                trials.append(self.study.ask())
-        except SpaceExhausted as end:
-            return trials, Verdict(True, str(end), kind="exhausted")
-        except NothingFits as end:
-            return trials, Verdict(True, str(end), kind="budget")
-        return trials, None
+        return max(1, effective_n_jobs(self.n_jobs) // len(self.splits.folds)) if self.splits.folds else 1
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def start(self, trial: Trial, live: LiveTrial) -> None:
+        self._waiting.append(trial)
+
+    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
+        """Fit all candidates that were handed over, those with the same share of the rows together."""
+        if seconds == 0.0:
+            return []
+        trials, self._waiting = self._waiting, []
+        done: list[CompletedTrial] = []
+        for share, group in itertools.groupby(trials, key=self.row_share):
+            for candidate in self.fit(list(group), share):
+                evaluation = candidate.evaluation(self.refit, self.error_score, len(self.splits.folds))
+                done.append(CompletedTrial(candidate.trial, evaluation))
+                self.candidates.append(candidate)
+        return done
+
+    def cancel(self) -> None:
+        self._waiting.clear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
 
     def row_share(self, trial: Trial) -> float:
         return float(trial.config["n_samples"]) / self.rows if self.resource == "n_samples" else 1.0
 
-    def fit(self, trials: list[Trial], share: float) -> None:
-        """Have the trials' candidates fitted on this share of the training rows, and tell the study."""
+    def fit(self, trials: list[Trial], share: float) -> list[Candidate]:
+        """Have the trials' candidates fitted on this share of the training rows."""
         params = [self.translation.params(trial.config) for trial in trials]
         began = time.perf_counter()
         try:
@@ -285,38 +264,42 @@ class Rounds:
             if isinstance(self.error_score, str) or not none_fitted(error):
                 raise
             self.failure = error
-            found = self.unfitted(trials, params, error, time.perf_counter() - began)
-        else:
-            n = len(self.splits.folds)
-            fits = self.results["fits"][-n * len(trials) :]
-            rows = [fits[i : i + n] for i in range(0, len(fits), n)]
-            found = [Candidate(*each, measured_seconds(each[2])) for each in zip(trials, params, rows, strict=True)]
-        for candidate in found:
-            self.study.record(candidate.trial, candidate.evaluation(self.refit, self.error_score, len(self.splits.folds)))
-        self.candidates += found
+            return self.unfitted(trials, params, error, time.perf_counter() - began)
+        n = len(self.splits.folds)
+        fits = self.results["fits"][-n * len(trials) :]
+        rows = [fits[i : i + n] for i in range(0, len(fits), n)]
+        return [Candidate(*each, measured_seconds(each[2])) for each in zip(trials, params, rows, strict=True)]
 
     def unfitted(self, trials: list[Trial], params: list[dict[str, Any]], error: Exception, seconds: float) -> list[Candidate]:
-        """No fit succeeded, and scikit-learn keeps no times: those of all workers that were busy are shared out."""
+        """No fit succeeded, and scikit-learn keeps no times: those of all busy workers are shared out."""
         busy = min(effective_n_jobs(self.n_jobs), len(trials) * len(self.splits.folds))
-        cost = max(seconds * busy / len(trials), LEAST)
+        cost = max(seconds * busy / len(trials), MIN_SECONDS)
         return [Candidate(trial, given, None, cost, last_line(str(error))) for trial, given in zip(trials, params, strict=True)]
 
-    def write_table(self, format_results: Callable[..., dict[str, Any]]) -> None:
+    def require_results(self, verdict: Verdict) -> None:
+        """scikit-learn's own error if no candidate could be fitted; a warning if some could not."""
+        if self.results is None:
+            raise self.failure or MethodError(f"the search ended before its first candidate: {verdict.reason}")
+        if self.failure is not None:
+            count = plural(sum(candidate.fits is None for candidate in self.candidates), "candidate")
+            said = f"{count} could not be fitted on any fold and got the score {self.error_score}; the last error was"
+            warnings.warn(f"{said}\n{self.failure}", FitFailedWarning, stacklevel=2)
+
+    def write_table(self, history: History, format_results: Callable[..., dict[str, Any]]) -> None:
         """Make the table of all candidates, in the dict that scikit-learn gave us, which is the one it goes on with."""
         assert self.results is not None
         n = len(self.splits.folds)
         like = next(candidate.fits[0] for candidate in self.candidates if candidate.fits)
         fits = [fit for each in self.candidates for fit in each.fits or failed_fits(each, like, self.error_score, n)]
-        log = self.study.log
-        costs = [trial.cost or math.nan for trial in log]
+        costs = [trial.cost or math.nan for trial in history]
         columns = {
             "cost": costs,
             "spent": np.cumsum(costs),
-            "expected_cost": [trial.suggestion.get("cost", math.nan) for trial in log],
-            "failed": [trial.state is State.FAILED for trial in log],
+            "expected_cost": [trial.suggestion.get("cost", math.nan) for trial in history],
+            "failed": [trial.state is State.FAILED for trial in history],
         }
         if self.resource is not None:
-            columns["n_resources"] = [trial.config[self.resource] for trial in log]
+            columns["n_resources"] = [trial.config[self.resource] for trial in history]
         table = format_results([candidate.params for candidate in self.candidates], n, fits, columns)
         self.results.clear()
         self.results.update(table)
@@ -324,8 +307,8 @@ class Rounds:
 
 __all__ = ["ShoestringSearchCV"]
 
-TRIALS = 50  # where neither n_iter nor a budget is given
-ROWS = 10  # of each class, in the smallest sample: fewer say little of any model
+DEFAULT_TRIALS = 50  # where neither n_iter nor a budget is given
+MIN_ROWS_PER_CLASS = 10  # in the smallest sample: fewer say little of any model
 
 
 class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -427,14 +410,29 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         cv = getattr(self, "_checked_cv_orig", self.cv)  # what newer versions keep
         if hasattr(cv, "__next__"):
             raise MethodError("cv is a generator, which this version of scikit-learn has used up by now; give a list of splits")
-        rounds = Rounds(
-            study, translation, FixedSplits(cv, classifier=is_classifier(self.estimator), seed=seed), evaluate_candidates,
-            self.n_jobs, self.refit, self.error_score, self.resource, _num_samples(self._data[0]),
+        executor = CandidateExecutor(
+            translation, FixedSplits(cv, classifier=is_classifier(self.estimator), seed=seed), evaluate_candidates,
+            n_jobs=self.n_jobs, refit=self.refit, error_score=self.error_score, resource=self.resource,
+            rows=_num_samples(self._data[0]),
         )  # fmt: skip
-        self.stop_ = rounds.run(budget)
-        rounds.write_table(super()._format_results)
+        splits = executor.splits
+
+        def size_folds(study: Study, trial: Trial) -> None:
+            if len(executor.candidates) <= 1:  # after the first candidate the folds are known
+                study.rule = with_fold_sizes(study.rule, splits.test_sizes, splits.train_sizes)
+
+        def nothing_at_target() -> bool:
+            """Whether there is a resource, and nothing was fitted with the whole of it: then the best one is, at the end."""
+            history = study.log
+            return bool(study.space.fidelities) and not any(history.at_target(trial) for trial in history.having(State.DONE))
+
+        self.stop_ = study.run(executor, budget, callbacks=size_folds, progress=False, confirm=nothing_at_target).stop
+        if self.stop_.kind == "interrupted":
+            raise KeyboardInterrupt(self.stop_.reason)
+        executor.require_results(self.stop_)
+        executor.write_table(study.log, super()._format_results)
         self.study_, self.stop_reason_, self.spent_ = study, self.stop_.reason, study.log.spent
-        self.fold_sizes_, self.train_sizes_ = rounds.splits.test_sizes, rounds.splits.train_sizes
+        self.fold_sizes_, self.train_sizes_ = splits.test_sizes, splits.train_sizes
 
     def _format_results(self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None) -> dict[str, Any]:
         """The fits as they are. The table is made once, when the search is over: the folds are needed, not the table."""
@@ -459,7 +457,7 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         if n_iter is not None and (isinstance(n_iter, bool) or not isinstance(n_iter, int) or n_iter < 1):
             raise BudgetError(f"n_iter must be a whole number of 1 or more, or None, not {self.n_iter!r}")
         if self.budget is None:
-            return Budget(trials=n_iter or TRIALS)
+            return Budget(trials=n_iter or DEFAULT_TRIALS)
         budget = read_budget(self.budget)
         if budget.unit not in (None, "s"):
             raise BudgetError(f"the cost of a search is measured in seconds; a budget in {budget.unit} cannot be kept")
@@ -489,7 +487,7 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         if not isinstance(high, int) or not 1 < high <= there:
             raise SpaceError(f'max_resources must be "auto" or a number from 2 to {there}, the rows there are, not {high!r}')
         classes = len(np.unique(y)) if is_classifier(self.estimator) and y is not None else 1
-        low = max(1, min(ROWS * classes, high // 2)) if self.min_resources == "smallest" else self.min_resources
+        low = max(1, min(MIN_ROWS_PER_CLASS * classes, high // 2)) if self.min_resources == "smallest" else self.min_resources
         return Fidelity(low, high, log=True)
 
     def _parameter_as_resource(self) -> Fidelity:

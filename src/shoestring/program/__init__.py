@@ -1,15 +1,14 @@
-"""Any program as an objective: its arguments, its process, its answer.
+"""A program as an objective: ``shoestring run`` starts it once for each trial and reads its result.
 
-    template    python train.py --lr {lr}: where the parameters go
-    process     one run of it, in a process group of its own, which a timeout or an interruption ends as a whole
-    guard       ends what still runs when the coordinator itself is killed
-    logs        where the output of each trial is kept
-    answer      the last line of the output, as a number or JSON
-    objective   all of this as a function of a config, for ``Study.minimize``
+    command         the command line with placeholders for parameters, one run of it in its own process group, and the
+                    objective that ``Study.minimize`` calls
+    result_reader   the result that a program prints or writes to a file, and the log files of each trial
+
+``execution.orphan_guard`` ends the programs that still run when the coordinator process is killed.
 """
 
 from __future__ import annotations
 
-from .command import Cancelled, ProgramObjective, Template
+from .command import Cancelled, CommandTemplate, ProgramObjective
 
-__all__ = ["Template", "ProgramObjective", "Cancelled"]
+__all__ = ["CommandTemplate", "ProgramObjective", "Cancelled"]

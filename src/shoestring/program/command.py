@@ -1,25 +1,21 @@
-"""A program's arguments with places for the parameters: ``python train.py --lr {lr} --out model-{trial}.pt``.
+"""An external program as an objective: its command line, its process, and the function that ``Study.minimize`` calls.
 
-``{name}`` may stand anywhere in an argument, ``{{`` and ``}}`` are braces. The arguments go to the program as they are, one by
-one: there is no shell that could read anything into them.
+**Command line.** ``python train.py --lr {lr} --out model-{trial}.pt``: ``{name}`` may stand anywhere in an argument, and ``{{``
+and ``}}`` are literal braces. Each argument is passed to the program as it is. No shell is involved, so no character has a
+special meaning. A conditional parameter that is inactive has no value: an argument that names it is dropped. If that argument is
+only the placeholder and follows an option (``--rate-drop {rate_drop}``), the option is dropped too.
 
-A parameter that is not active has no value. An argument that names one is left out; and where it is nothing but the placeholder
-and an option stands before it (``--rate-drop {rate_drop}``), that option is left out as well.
+**Process.** Each run has its own process group and session, its output goes to files, and its standard input is empty. So
+Ctrl-C in the terminal reaches only Shoestring, which decides what to do; a timeout or an interruption ends the program together
+with everything that it started; and the program cannot wait for input from a terminal.
 
-One run of a program: in a process group of its own, its output into files, nothing on its standard input.
-
-Its own group (and session) means that Ctrl-C in the terminal reaches Shoestring alone, which then decides; that everything the
-program has started ends with it; and that it cannot ask a terminal for anything.
-
-A program as an objective: what ``Study.minimize`` calls with a config and the live trial.
-
-It only waits while the program runs, so several can run at once in threads of one process. The program's environment tells what
-its arguments do not:
+**Objective.** It only waits while the program runs, so several programs can run at once in threads of one process. These
+environment variables give the program what its arguments do not:
 
     SHOESTRING_CONFIG           the config as JSON
     SHOESTRING_TRIAL            the trial's number;   SHOESTRING_STUDY  the study's name
-    SHOESTRING_RESULT           a file that may be written in place of a last line of output
-    SHOESTRING_CHECKPOINT_DIR   a folder that all trials of this configuration share, whatever their fidelity
+    SHOESTRING_RESULT           a file that may be written instead of printing the result as the last line
+    SHOESTRING_CHECKPOINT_DIR   a folder that all trials of this configuration share, at every fidelity
 """
 
 from __future__ import annotations
@@ -35,90 +31,97 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from .._format import duration
 from ..data.outcome import Outcome
 from ..errors import ConfigError
 from ..execution.evaluate import Failure, LiveTrial
-from ..execution.orphan_guard import Guard
+from ..execution.orphan_guard import OrphanGuard
 from ..space.space import Config, Space
-from . import command as process
-from .result_reader import Logs, TrialFiles, cut, read_answer, tail
+from .result_reader import Logs, TrialFiles, read_result, shorten, tail
 
-EXTRAS = ("trial", "study", "result", "checkpoint_dir")  # unless a parameter is called so
+EXTRA_PLACEHOLDERS = ("trial", "study", "result", "checkpoint_dir")  # a parameter of the same name takes precedence
+TERMINATION_GRACE_SECONDS = 2.0  # between SIGTERM and SIGKILL
+POLL_SECONDS = 0.25  # how often a running program is checked for cancellation
+EXIT_POLL_SECONDS = 0.02  # how often a program that was sent SIGTERM is checked for its end
+MAX_STDERR_LINES = 5  # lines of standard error that become part of the error of a failed trial
+MAX_STDERR_BYTES = 8192  # these lines are looked for in so many last bytes
 _TOKEN = re.compile(r"(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>[^{}]*)\}|(?P<lone>[{}])")
 
 
+# -- the command line ------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True)
-class Place:
-    """Where a value goes."""
+class Placeholder:
+    """``{name}`` in an argument."""
 
     name: str
 
 
 @dataclass(frozen=True)
-class Template:
-    """Arguments for one space, checked when it is made.
+class CommandTemplate:
+    """The arguments of a program with placeholders for the parameters of one space; checked when it is made.
 
-    rest_by_environment  parameters that no placeholder names are the program's to read from SHOESTRING_CONFIG
+    rest_from_environment   allow parameters that no placeholder names: the program reads them from SHOESTRING_CONFIG
     """
 
     arguments: tuple[str, ...]
     space: Space
-    rest_by_environment: bool = False
+    rest_from_environment: bool = False
 
     def __post_init__(self) -> None:
         if not self.arguments or not self.arguments[0]:
             raise ConfigError("there is no program to run; write it after --, for example: -- python train.py --lr {lr}")
-        known = [*self.space, *(extra for extra in EXTRAS if extra not in self.space)]
-        for place in self._places:
-            if place not in known:
+        known = [*self.space, *(extra for extra in EXTRA_PLACEHOLDERS if extra not in self.space)]
+        for used in self._names:
+            if used not in known:
                 names = ", ".join(f"{{{name}}}" for name in known)
-                raise ConfigError(f"{{{place}}} is not a parameter; there are {names} (for a brace write {{{{ or }}}})")
-        first = [piece.name for piece in self._pieces[0] if isinstance(piece, Place) and piece.name in self.space]
-        if conditional := [name for name in first if self.space.parents(name)]:
+                raise ConfigError(f"{{{used}}} is not a parameter; there are {names} (for a brace write {{{{ or }}}})")
+        program = [part.name for part in self._parsed[0] if isinstance(part, Placeholder) and part.name in self.space]
+        if conditional := [name for name in program if self.space.parents(name)]:
             raise ConfigError(f"the program itself cannot depend on {conditional[0]}, which is not always active")
-        if self.by_environment or self.rest_by_environment:
+        if self.config_from_environment or self.rest_from_environment:
             return
-        if unnamed := [name for name in self.space if name not in self._places]:
+        if unnamed := [name for name in self.space if name not in self._names]:
             raise ConfigError(
-                f"no argument names {', '.join(f'{{{name}}}' for name in unnamed)}, so the program would not learn of it; "
+                f"no argument names {', '.join(f'{{{name}}}' for name in unnamed)}, so the program would not get the value; "
                 "add it to the program's arguments, or give --pass-as-json if the program reads SHOESTRING_CONFIG"
             )
 
     @property
-    def by_environment(self) -> bool:
-        """Whether no argument names a parameter at all: then the program reads SHOESTRING_CONFIG."""
-        return not any(name in self.space for name in self._places)
+    def config_from_environment(self) -> bool:
+        """Whether no argument names any parameter: then the program reads SHOESTRING_CONFIG."""
+        return not any(name in self.space for name in self._names)
 
     def fill(self, config: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str]:
-        """The arguments for a config; ``extras`` are the values of what is no parameter."""
+        """The arguments for a config; ``extras`` are the values of the placeholders that are no parameters."""
         values = {**extras, **config}
         filled: list[str] = []
-        option = False  # whether the argument before is an option by itself
-        for text, pieces in zip(self.arguments, self._pieces, strict=True):
-            if any(isinstance(piece, Place) and piece.name not in values for piece in pieces):  # not active
-                if option and len(pieces) == 1:
+        after_option = False  # whether the argument before is an option without a value
+        for text, parts in zip(self.arguments, self._parsed, strict=True):
+            if any(isinstance(part, Placeholder) and part.name not in values for part in parts):  # inactive
+                if after_option and len(parts) == 1:
                     filled.pop()
-                option = False
+                after_option = False
                 continue
-            filled.append("".join(text_of(values[piece.name]) if isinstance(piece, Place) else piece for piece in pieces))
-            option = text.startswith("-") and len(text) > 1 and "{" not in text
+            filled.append("".join(argument_text(values[part.name]) if isinstance(part, Placeholder) else part for part in parts))
+            after_option = text.startswith("-") and len(text) > 1 and "{" not in text
         return filled
 
     @cached_property
-    def _pieces(self) -> list[list[str | Place]]:
-        return [split(argument) for argument in self.arguments]
+    def _parsed(self) -> list[list[str | Placeholder]]:
+        return [parse_argument(argument) for argument in self.arguments]
 
     @cached_property
-    def _places(self) -> list[str]:
-        return [piece.name for pieces in self._pieces for piece in pieces if isinstance(piece, Place)]
+    def _names(self) -> list[str]:
+        return [part.name for parts in self._parsed for part in parts if isinstance(part, Placeholder)]
 
 
-def split(argument: str) -> list[str | Place]:
-    """An argument as texts and places."""
-    pieces: list[str | Place] = []
+def parse_argument(argument: str) -> list[str | Placeholder]:
+    """Split an argument into literal texts and placeholders."""
+    parts: list[str | Placeholder] = []
     text, position = "", 0
     for token in _TOKEN.finditer(argument):
         text, position = text + argument[position : token.start()], token.end()
@@ -127,95 +130,88 @@ def split(argument: str) -> list[str | Place]:
             continue
         if token["lone"] or not token["name"]:
             raise ConfigError(f"{argument!r} has a brace that is no placeholder such as {{lr}}; write {{{{ or }}}} for a brace")
-        pieces += [text, Place(token["name"])] if text else [Place(token["name"])]
+        parts += [text, Placeholder(token["name"])] if text else [Placeholder(token["name"])]
         text = ""
     text += argument[position:]
-    return [*pieces, text] if text or not pieces else pieces
+    return [*parts, text] if text or not parts else parts
 
 
-def text_of(value: Any) -> str:
-    """A value as an argument: texts as they are, numbers with all their digits, anything else as JSON."""
+def argument_text(value: Any) -> str:
+    """A value as an argument: a string as it is, a number with all its digits, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value)
 
 
-GRACE = 2.0  # seconds between the request to end and the end
-LOOK = 0.25  # seconds between two looks at whether to go on
+# -- the process -----------------------------------------------------------------------------------------------------
 
 
-class TimedOut(Exception):
-    """It ran longer than it was allowed to."""
+class ProgramTimeout(Exception):
+    """The program ran longer than its timeout and was ended."""
 
 
-class Interrupted(Exception):
-    """Somebody wanted it to end."""
+class Cancelled(KeyboardInterrupt):
+    """The program was ended because the whole run ends. This is not a result: the trial may be asked again."""
 
 
-class Watchman(Protocol):
-    """Somebody who ends the groups that he watches if we are killed."""
-
-    def watch(self, group: int) -> None: ...
-    def release(self, group: int) -> None: ...
-
-
-def run(
+def run_program(
     arguments: Sequence[str],
     environment: Mapping[str, str],
-    out: Path,
-    err: Path,
+    files: TrialFiles,
     *,
-    timeout: float | None = None,
-    unwanted: Callable[[], bool] = lambda: False,
-    watchman: Watchman | None = None,
+    timeout: float | None,
+    cancelled: Callable[[], bool],
+    guard: OrphanGuard,
 ) -> int:
-    """Run it to its end and return its exit code; TimedOut or Interrupted after ending it, OSError if it cannot be started."""
-    with out.open("wb") as output, err.open("wb") as errors:
+    """Run a program until it exits and return its exit code.
+
+    OSError if it cannot be started; ProgramTimeout or Cancelled after its process group was ended.
+    """
+    with files.out.open("wb") as output, files.err.open("wb") as errors:
         process = subprocess.Popen(
             list(arguments), env=dict(environment), stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
         )
     try:
-        if watchman is not None:
-            watchman.watch(process.pid)
-        return wait(process, timeout, unwanted)
-    except BaseException:  # KeyboardInterrupt too: whatever ends us ends the program
-        end(process)
+        guard.watch(process.pid)
+        return wait_for_exit(process, timeout, cancelled)
+    except BaseException:  # KeyboardInterrupt too: the program must not outlive this call
+        end_process_group(process)
         raise
     finally:
-        if watchman is not None:
-            watchman.release(process.pid)
+        guard.release(process.pid)
 
 
-def wait(process: subprocess.Popen[bytes], timeout: float | None, unwanted: Callable[[], bool]) -> int:
+def wait_for_exit(process: subprocess.Popen[bytes], timeout: float | None, cancelled: Callable[[], bool]) -> int:
+    """Wait for the exit code; ProgramTimeout or Cancelled if that comes first."""
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
-        if unwanted():
-            raise Interrupted
-        left = LOOK if deadline is None else min(LOOK, deadline - time.monotonic())
+        if cancelled():
+            raise Cancelled
+        pause = POLL_SECONDS if deadline is None else min(POLL_SECONDS, deadline - time.monotonic())
         try:
-            return process.wait(max(left, 0.0))
+            return process.wait(max(pause, 0.0))
         except subprocess.TimeoutExpired:
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimedOut from None
+                raise ProgramTimeout from None
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Ask the whole group to end, and end what has not after two seconds. An interruption in between only makes it quicker."""
+def end_process_group(process: subprocess.Popen[bytes]) -> None:
+    """Send SIGTERM to the whole group, and SIGKILL after the grace time; an interruption in between only skips the wait."""
     try:
-        deadline = time.monotonic() + GRACE
-        there = send(process, signal.SIGTERM)
-        while time.monotonic() < deadline and (process.poll() is None or there):
-            time.sleep(0.02)
-            there = send(process, 0)
+        deadline = time.monotonic() + TERMINATION_GRACE_SECONDS
+        alive = signal_group(process, signal.SIGTERM)
+        while time.monotonic() < deadline and (process.poll() is None or alive):
+            time.sleep(EXIT_POLL_SECONDS)
+            alive = signal_group(process, 0)
     finally:
         if hasattr(signal, "SIGKILL"):
-            send(process, signal.SIGKILL)
+            signal_group(process, signal.SIGKILL)
         else:
             process.kill()
         process.wait()
 
 
-def send(process: subprocess.Popen[bytes], number: int) -> bool:
-    """A signal to the group; False when nobody is left in it."""
-    if not hasattr(os, "killpg"):  # Windows has no groups of this kind
+def signal_group(process: subprocess.Popen[bytes], number: int) -> bool:
+    """Send a signal to the process group (0 only checks that it exists); False if no process is left in it."""
+    if not hasattr(os, "killpg"):  # Windows has no process groups of this kind
         if number:
             process.terminate()
         return process.poll() is None
@@ -223,20 +219,27 @@ def send(process: subprocess.Popen[bytes], number: int) -> bool:
         os.killpg(process.pid, number)
     except ProcessLookupError:
         return False
-    except PermissionError:  # macOS says so of a group of which only zombies are left
+    except PermissionError:  # macOS raises this for a group that has only zombies left
         return False
     return True
 
 
-LINES = 5  # of standard error that are part of a failed trial's reason
+def exit_text(code: int) -> str:
+    """An exit code in words: "exit code 1", "ended by SIGKILL"."""
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = f"signal {-code}"
+    return f"ended by {name}" + (", perhaps because memory ran out" if name == "SIGKILL" else "")
 
 
-class Cancelled(KeyboardInterrupt):
-    """The program was ended since the whole run was: this is no result, and the trial may be asked again."""
+# -- the objective ---------------------------------------------------------------------------------------------------
 
 
-class Calls:
-    """Counts calls that have not returned, in whatever thread."""
+class CallCounter:
+    """Counts the calls, in all threads, that have not returned yet."""
 
     def __init__(self) -> None:
         self._open, self._changed = 0, threading.Condition()
@@ -251,70 +254,72 @@ class Calls:
             self._changed.notify_all()
 
     def wait(self, seconds: float) -> None:
-        """Until all have returned, but no longer than so."""
+        """Wait until all calls have returned, at most for so many seconds."""
         with self._changed:
             self._changed.wait_for(lambda: self._open == 0, seconds)
 
 
 @dataclass
 class ProgramObjective:
-    """``study.minimize(ProgramObjective(template, logs, "xgb"), budget, workers=4, threads=True)``, within ``with objective:``.
+    """An objective that runs a program for each trial; use it inside ``with objective:``.
 
-    timeout  seconds for one run, None for as long as it takes
+    ``study.minimize(ProgramObjective(template, logs, "xgb"), budget, workers=4, threads=True)``
+
+    timeout   seconds for one run; None for no limit
     """
 
-    template: Template
+    template: CommandTemplate
     logs: Logs
     study: str
     timeout: float | None = None
     cancelled: bool = field(default=False, init=False)
-    _guard: Guard = field(default_factory=Guard, init=False, repr=False)
-    _calls: Calls = field(default_factory=Calls, init=False, repr=False)
+    _guard: OrphanGuard = field(default_factory=OrphanGuard, init=False, repr=False)
+    _calls: CallCounter = field(default_factory=CallCounter, init=False, repr=False)
 
     def __enter__(self) -> ProgramObjective:
-        self.logs.prepare()
+        self.logs.create()
         self.cancelled = False
         self._guard.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """End what still runs, in threads that nobody waits for any more, and see it ended."""
+        """End the programs that still run in other threads, and wait until they have ended."""
         self.cancel()
-        self._calls.wait(2 * process.GRACE)
+        self._calls.wait(2 * TERMINATION_GRACE_SECONDS)
         self._guard.__exit__(*error)
 
     def __call__(self, config: Config, trial: LiveTrial) -> Outcome:
         with self._calls:
             return self.evaluate(config, trial)
 
+    def cancel(self) -> None:
+        """End all running programs and start no others. Any thread and any signal handler may call this."""
+        self.cancelled = True  # no lock: a signal handler must not wait for one
+
     def evaluate(self, config: Config, trial: LiveTrial) -> Outcome:
+        """Run the program for one trial and read its result; Failure if it failed, Cancelled if the run ends."""
         if self.cancelled:
             raise Cancelled
-        files = self.logs.of(trial.number)
-        files.fresh()
+        files = self.logs.files(trial.number)
+        files.rotate()
         folder = trial.checkpoint_dir
         extras = {"trial": trial.number, "study": self.study, "result": files.result.absolute(), "checkpoint_dir": folder}
         arguments = self.template.fill(config, {name: str(value) for name, value in extras.items()})
         try:
-            code = process.run(
-                arguments, self.environment(config, trial.number, files, folder), files.out, files.err,
-                timeout=self.timeout, unwanted=lambda: self.cancelled, watchman=self._guard,
+            code = run_program(
+                arguments, self.environment(config, trial.number, files, folder), files,
+                timeout=self.timeout, cancelled=lambda: self.cancelled, guard=self._guard,
             )
-        except process.TimedOut:
+        except ProgramTimeout:
             assert self.timeout is not None
-            late = f"it ran longer than its timeout of {duration(self.timeout)}"
-            raise Failure(self.explain(late, files), censored=True) from None
-        except process.Interrupted:
-            raise Cancelled from None
-        except (OSError, ValueError) as error:  # ValueError: a NUL in an argument, say
+            reason = f"it ran longer than its timeout of {duration(self.timeout)}"
+            raise Failure(self.error_text(reason, files), censored=True) from None
+        except (OSError, ValueError) as error:  # ValueError: an argument holds a NUL character, for example
             raise Failure(f"{arguments[0]} could not be started: {error}") from None
         return self.outcome(code, files)
 
-    def cancel(self) -> None:
-        """End all programs that run, and start no other. It may be called by any thread, and by a signal handler."""
-        self.cancelled = True  # no lock: a signal handler must not wait for one
-
     def environment(self, config: Config, number: int, files: TrialFiles, checkpoints: Path) -> dict[str, str]:
+        """The environment variables of the program."""
         return {
             **os.environ,
             "SHOESTRING_CONFIG": json.dumps(config),
@@ -325,27 +330,16 @@ class ProgramObjective:
         }
 
     def outcome(self, code: int, files: TrialFiles) -> Outcome:
-        """What came of a run that ended with an exit code."""
+        """The outcome of a run that ended with an exit code; Failure if it failed or reported no result."""
         if code != 0:
-            raise Failure(self.explain(exit_text(code), files))
-        answer = read_answer(files.result, files.out)
-        if answer.error is not None:
-            raise Failure(self.explain(answer.error, files), cost=answer.outcome.cost)
-        return answer.outcome
+            raise Failure(self.error_text(exit_text(code), files))
+        result = read_result(files.result, files.out)
+        if result.error is not None:
+            raise Failure(self.error_text(result.error, files), cost=result.outcome.cost)
+        return result.outcome
 
-    def explain(self, reason: str, files: TrialFiles) -> str:
-        """A reason with the last lines of standard error, and where to read the rest; its first line says the most."""
-        said = [line.rstrip() for line in tail(files.err, 8192).splitlines() if line.strip()][-LINES:]
-        first = f"{reason}: {cut(said[-1].strip())}" if said else reason
-        return "\n".join([f"{first} (log: {files.err})", *(f"  {line}" for line in said if len(said) > 1)])
-
-
-def exit_text(code: int) -> str:
-    """Exit code 1; ended by SIGKILL."""
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        name = signal.Signals(-code).name
-    except ValueError:
-        name = f"signal {-code}"
-    return f"ended by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
+    def error_text(self, reason: str, files: TrialFiles) -> str:
+        """The reason with the last line of standard error and the path of the log, then the last lines below it."""
+        lines = [line.rstrip() for line in tail(files.err, MAX_STDERR_BYTES).splitlines() if line.strip()][-MAX_STDERR_LINES:]
+        first = f"{reason}: {shorten(lines[-1].strip())}" if lines else reason
+        return "\n".join([f"{first} (log: {files.err})", *(f"  {line}" for line in lines if len(lines) > 1)])

@@ -1,16 +1,17 @@
-"""What a program says came of a trial: a number or a JSON object.
+"""Results and log files of the programs that are tuned.
+
+The result of a trial is a number or a JSON object:
 
     0.0312
     {"value": 0.0312, "cost": 12.5}
     {"folds": [0.31, 0.28, 0.35], "gradient": {"lr": -0.2}}
     {"error": "out of memory", "cost": 3.0}
 
-It is the file that SHOESTRING_RESULT names, if the program wrote it, or else the last line of its output that is not empty. Other
-keys of the object are the program's own and are ignored.
+It is read from the file that SHOESTRING_RESULT names, if the program wrote one. Otherwise it is the last line of standard output
+that is not empty. Other keys of the object belong to the program and are ignored.
 
-Where the output of each trial is kept: ``DIR/trial-00017.out``, ``.err`` and, if the program writes it, ``.result``.
-
-The folder also knows the program that was run last, by somebody who typed it (or a file of his) on this machine.
+The output of each trial is kept in ``DIR/trial-00017.out``, ``.err`` and, if the program writes it, ``.result``. The folder also
+keeps the command line that a user started last on this machine: ``shoestring resume`` runs only that one without asking.
 """
 
 from __future__ import annotations
@@ -27,58 +28,62 @@ from typing import Any
 from ..data.outcome import Outcome
 from ..errors import StudyError
 
-LAST = 1 << 20  # bytes of the output that are looked at for its last line
-KEYS = ("value", "cost", "folds", "gradient", "error")
+MAX_LAST_LINE_BYTES = 1 << 20  # how much of the end of the output is searched for its last line
+RESULT_KEYS = ("value", "cost", "folds", "gradient", "error")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
+
+TRIAL_NUMBER_DIGITS = 5
+COMMAND_FILE = "command.json"
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An outcome, or why there is none; ``outcome.cost`` may be known even then."""
+class ProgramResult:
+    """The outcome of one run, or the error that it reported; ``outcome.cost`` may be known in both cases."""
 
     outcome: Outcome
     error: str | None = None
 
 
-def read_answer(result: Path, output: Path) -> Answer:
-    """From the result file if there is something in it, else from the end of the output."""
+def read_result(result: Path, output: Path) -> ProgramResult:
+    """Read the result file if it has any content, otherwise the last line of the output."""
     written = result.read_bytes() if result.is_file() else b""
     if text := written.decode("utf-8", "replace").strip():
-        return parse(text, f"the file {result.name}")
+        return parse_result(text, f"the file {result.name}")
     line = last_line(output)
     if line is None:
-        return Answer(Outcome(None), "it printed no result: its last line should be a number or JSON such as {\"value\": 0.03}")
-    return parse(line, "the last line of its output")
+        reason = "it printed no result: its last line should be a number or JSON such as {\"value\": 0.03}"
+        return ProgramResult(Outcome(None), reason)
+    return parse_result(line, "the last line of its output")
 
 
-def parse(text: str, where: str) -> Answer:
-    """A number or a JSON object; ``where`` it was found is for the error."""
+def parse_result(text: str, source: str) -> ProgramResult:
+    """Parse a number or a JSON object; ``source`` says in the error message where the text was found."""
     if _NUMBER.fullmatch(text):
-        return Answer(Outcome(float(text)))
+        return ProgramResult(Outcome(float(text)))
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        return Answer(Outcome(None), f"{where} is neither a number nor a JSON object: {cut(text)!r}")
-    told: dict[str, Any] = {key: found[key] for key in KEYS if found.get(key) is not None}
-    error = told.pop("error", None)
-    outcome = Outcome(told.pop("value", None), **told)
+        document = None
+    if not isinstance(document, dict):
+        return ProgramResult(Outcome(None), f"{source} is neither a number nor a JSON object: {shorten(text)!r}")
+    fields: dict[str, Any] = {key: document[key] for key in RESULT_KEYS if document.get(key) is not None}
+    error = fields.pop("error", None)
+    outcome = Outcome(fields.pop("value", None), **fields)
     if error is not None:
-        return Answer(outcome, str(error))
+        return ProgramResult(outcome, str(error))
     if outcome.value is None and outcome.folds is None:
-        return Answer(outcome, f'{where} has no "value", "folds" or "error" in it: {cut(text)!r}')
-    return Answer(outcome)
+        return ProgramResult(outcome, f'{source} has no "value", "folds" or "error" in it: {shorten(text)!r}')
+    return ProgramResult(outcome)
 
 
 def last_line(path: Path) -> str | None:
-    """The last line with something in it, however long the file is; None if there is none."""
-    lines = [line.strip() for line in tail(path, LAST).splitlines()]
+    """The last line that is not blank, stripped; None if there is none. Only the end of a long file is read."""
+    lines = [line.strip() for line in tail(path, MAX_LAST_LINE_BYTES).splitlines()]
     return next((line for line in reversed(lines) if line), None)
 
 
 def tail(path: Path, size: int) -> str:
-    """The end of a file as text; empty if there is no such file."""
+    """The last ``size`` bytes of a file as text; empty if there is no such file."""
     try:
         with path.open("rb") as file:
             end = file.seek(0, 2)
@@ -88,25 +93,21 @@ def tail(path: Path, size: int) -> str:
         return ""
 
 
-def cut(text: str, length: int = 120) -> str:
-    """No more of a text than fits on a line."""
+def shorten(text: str, length: int = 120) -> str:
+    """The text, with its middle replaced by dots if it is longer than ``length``."""
     return text if len(text) <= length else text[: math.ceil(length * 0.75)] + " ... " + text[-math.floor(length * 0.2) :]
-
-
-DIGITS = 5
-COMMAND = "command.json"
 
 
 @dataclass(frozen=True)
 class TrialFiles:
-    """The files of one trial."""
+    """The log files of one trial: standard output, standard error, and the result file."""
 
     out: Path
     err: Path
     result: Path
 
-    def fresh(self) -> None:
-        """Keep what an earlier attempt at the same trial left: ``trial-00017.out`` becomes ``trial-00017.1.out``."""
+    def rotate(self) -> None:
+        """Rename the files of an earlier attempt at this trial: ``trial-00017.out`` becomes ``trial-00017.1.out``."""
         for path in (self.out, self.err, self.result):
             if path.exists():
                 attempt = 1
@@ -117,37 +118,41 @@ class TrialFiles:
 
 @dataclass(frozen=True)
 class Logs:
-    """The logs of one study, in a folder that is made when the first trial runs."""
+    """The log folder of one study; it is created before the first trial runs."""
 
     folder: Path
 
-    def of(self, number: int) -> TrialFiles:
-        stem = self.folder / f"trial-{number:0{DIGITS}d}"
+    def files(self, number: int) -> TrialFiles:
+        """The files of a trial by its number."""
+        stem = self.folder / f"trial-{number:0{TRIAL_NUMBER_DIGITS}d}"
         return TrialFiles(stem.with_suffix(".out"), stem.with_suffix(".err"), stem.with_suffix(".result"))
 
-    def prepare(self) -> None:
-        """Make the folder, or say before anything is spent that it cannot be written to."""
+    def create(self) -> None:
+        """Create the folder; a StudyError if it cannot be created or written to, before any budget is spent."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            reason = f"the logs cannot be kept in {self.folder}: {error.strerror}"
-            raise StudyError(f"{reason}; give another folder by --logs") from None
+            reason = f"the log folder {self.folder} cannot be created: {error.strerror}"
+            raise StudyError(f"{reason}; give another one by --logs") from None
         if not os.access(self.folder, os.W_OK):
-            raise StudyError(f"the logs cannot be kept in {self.folder}, which is read-only; give another folder by --logs")
+            raise StudyError(f"the log folder {self.folder} is read-only; give another one by --logs")
 
-    def remember(self, command: Sequence[str]) -> None:
-        """Note which program somebody has run here himself."""
-        (self.folder / COMMAND).write_text(json.dumps(list(command)), encoding="utf-8")
+    def save_command(self, command: Sequence[str]) -> None:
+        """Record the command line that the user started here."""
+        (self.folder / COMMAND_FILE).write_text(json.dumps(list(command)), encoding="utf-8")
 
-    def has_model(self, command: Sequence[str]) -> bool:
-        """Whether it is this one. A database says what to run as well, but whoever can write to it should not decide that."""
+    def is_saved_command(self, command: Sequence[str]) -> bool:
+        """Whether the user started this command line here before.
+
+        The database holds the command line too, but write access to a database must not decide what runs on this machine.
+        """
         try:
-            return bool(json.loads((self.folder / COMMAND).read_text(encoding="utf-8")) == list(command))
+            return bool(json.loads((self.folder / COMMAND_FILE).read_text(encoding="utf-8")) == list(command))
         except (OSError, ValueError):
             return False
 
 
-def folder_for(name: str) -> Path:
-    """``shoestring-logs/NAME``, whatever characters a study's name has."""
-    safe = re.sub(r"[^\w.+-]+", "-", name).strip(".-") or "study"
+def default_log_folder(study_name: str) -> Path:
+    """``shoestring-logs/NAME``, with characters that are not safe in a file name replaced."""
+    safe = re.sub(r"[^\w.+-]+", "-", study_name).strip(".-") or "study"
     return Path("shoestring-logs") / safe

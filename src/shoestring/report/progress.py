@@ -1,45 +1,40 @@
-"""The live line: spent, best, expected further gain. Silent in a pipe."""
+"""The progress line: spent, best, expected further gain. Silent in a pipe."""
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 from .._format import amount, plural, rounded
+from ..budget import Budget
 from ..data.trial import State
+from ..state.study_state import StudyState
 
-if TYPE_CHECKING:
-    from ..budget import Budget
-    from ..study import Study
 
 class Progress(Protocol):
     """Something that shows how a study goes; a context manager."""
 
     def __enter__(self) -> Progress: ...
     def __exit__(self, *args: object) -> None: ...
-    def update(self, study: Study, budget: Budget) -> None: ...
+    def update(self, state: StudyState, budget: Budget) -> None: ...
 
 
-def progress_for(wanted: bool | None) -> Progress:
-    """A live line when wanted, or when nothing is said and a person is looking."""
-    return LiveLine() if wanted or (wanted is None and sys.stderr.isatty()) else Silence()
+@contextlib.contextmanager
+def progress_for(wanted: bool | None) -> Iterator[Progress | None]:
+    """A progress line when wanted, or when nothing is said and standard error is a terminal; else None."""
+    if wanted or (wanted is None and sys.stderr.isatty()):
+        with ProgressLine() as line:
+            yield line
+    else:
+        yield None
 
 
-class Silence:
-    def __enter__(self) -> Silence:
-        return self
-
-    def __exit__(self, *args: object) -> None:
-        pass
-
-    def update(self, study: Study, budget: Budget) -> None:
-        pass
-
-
-class LiveLine:
+class ProgressLine:
     """One line on standard error, redrawn in place by Rich."""
 
-    def __enter__(self) -> LiveLine:
+    def __enter__(self) -> ProgressLine:
         from rich.console import Console
         from rich.status import Status
 
@@ -50,23 +45,23 @@ class LiveLine:
     def __exit__(self, *args: object) -> None:
         self._status.stop()
 
-    def update(self, study: Study, budget: Budget) -> None:
+    def update(self, state: StudyState, budget: Budget) -> None:
         from rich.text import Text
 
-        self._status.update(Text(line(study, budget), no_wrap=True, overflow="ellipsis"))
+        self._status.update(Text(progress_line(state, budget), no_wrap=True, overflow="ellipsis"))
 
 
-def line(study: Study, budget: Budget) -> str:
+def progress_line(state: StudyState, budget: Budget) -> str:
     """spent 12 s of 40 s  |  17 trials  |  best 0.0312  |  expected gain 0.0004"""
-    history = study.log
+    history, unit = state.history, state.settings.unit
     limits = []
     if budget.cost is not None:
-        limits.append(f"spent {amount(history.spent, study.unit)} of {amount(budget.cost, study.unit)}")
+        limits.append(f"spent {amount(history.spent, unit)} of {amount(budget.cost, unit)}")
     else:
-        limits.append(f"spent {amount(history.spent, study.unit)}")
+        limits.append(f"spent {amount(history.spent, unit)}")
     if budget.seconds is not None:
-        limits.append(f"{amount(study.seconds, 's')} of {amount(budget.seconds, 's')}")
-    trials = plural(history.counted, "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
+        limits.append(f"{amount(state.run_status.seconds, 's')} of {amount(budget.seconds, 's')}")
+    trials = plural(history.trials_used, "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
     running = len(history.having(State.RUNNING))
     if running > 1:
         trials += f", {running} running"

@@ -1,4 +1,4 @@
-"""What a study found, for people and for programs."""
+"""The result of a study, for people and for programs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import csv
 import html
 import io
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .._format import amount, config_text, duration, plural, rounded, value_text
 from ..budget import Budget
@@ -17,11 +18,10 @@ from ..data.history import History
 from ..data.trial import State, Trial
 from ..errors import StudyError
 from ..space.space import Config
-from ..surrogate.auto_subset import training_size
+from ..surrogate.base import Surrogate
+from ..surrogate.subset import training_size
 from ..termination.base import Verdict
 
-if TYPE_CHECKING:
-    from ..study import Study
 
 @dataclass(frozen=True)
 class Recommendation:
@@ -38,11 +38,29 @@ class Recommendation:
         return self.number is not None
 
 
+class StudyOfResult(Protocol):
+    """What a result asks of its study."""
+
+    @property
+    def model(self) -> Surrogate: ...
+    @property
+    def checked(self) -> Verdict | None: ...
+    @property
+    def direction(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    def recommend(self, history: History | None = None, *, tried: bool = False) -> Recommendation | None: ...
+    @property
+    def minimize(self) -> Callable[..., Result]: ...
+    @property
+    def maximize(self) -> Callable[..., Result]: ...
+
+
 @dataclass(frozen=True)
 class Result:
     """``best`` observed, ``recommended`` by the model, ``spent``, why it stopped (``stop.reason``), and the ``history``."""
 
-    study: Study
+    study: StudyOfResult
     history: History
     stop: Verdict
     unit: str = "s"
@@ -126,8 +144,8 @@ class Result:
             return ""
         if self.budget.cost is not None and self.budget.cost > self.spent:
             return f"{amount(self.budget.cost - self.spent, self.unit)} of the budget"
-        if self.budget.trials is not None and self.budget.trials > self.history.counted:
-            left = self.budget.trials - self.history.counted
+        if self.budget.trials is not None and self.budget.trials > self.history.trials_used:
+            left = self.budget.trials - self.history.trials_used
             costs = [trial.cost for trial in self.history if trial.cost]
             expected = f", about {amount(left * sum(costs) / len(costs), self.unit)}" if costs else ""
             return f"{plural(left, 'trial')} of the budget{expected}"

@@ -1,7 +1,7 @@
-"""``method="auto"``: expected improvement, weighed against cost as soon as costs are seen to differ; with fidelities, the
-knowledge gradient per cost.
+"""``method="auto"``: the method that suits the problem, and how ``method=`` and ``cost_model=`` are read.
 
-From what the user wrote as ``method=`` to a search method.
+Without fidelities: expected improvement, weighed against cost as soon as costs are seen to differ. With fidelities: the knowledge
+gradient per unit of cost.
 """
 
 from __future__ import annotations
@@ -12,62 +12,62 @@ from typing import Any
 import numpy as np
 
 from ..acquisition.base import Acquisition, check_acquisition
-from ..acquisition.cost_aware import EIAlpha
+from ..acquisition.cost_aware import EIAlpha, PacedGittins
 from ..acquisition.improvement import LogEI
 from ..acquisition.kg_fidelity import CFKG
 from ..acquisition.kg_gradient import CFDKG
-from ..acquisition.paced import PacedGittins
 from ..cost.auto import AutoCost
 from ..cost.base import CostModel
 from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..surrogate.belief import MAX_AUXILIARY_ROWS, spread_rows
-from .base import Method, SearchContext
+from .base import Method, SearchContext, SearchMethod
 from .bayes import Bayes
+from .budget_filter import MIN_COSTS_FOR_PREDICTION
 
-ALPHA = 1.5  # the thriftiest of {.5, 1, 1.5} that loses well under half a per cent of accuracy on the HPOBench tables
-MIN_EXPLAINED_VARIANCE = 0.5  # share of the variance of log cost that must be foretold (leave-one-out)
-MIN_LOG_COST_DEVIATION = 0.4  # deviation of log cost over the trials: about one half more or less
+COST_EXPONENT = 1.5  # of {.5, 1, 1.5} the one that saves most and loses well under half a per cent of accuracy on HPOBench
+MIN_EXPLAINED_VARIANCE = 0.5  # share of the variance of log cost that must be predicted (leave-one-out)
+MIN_LOG_COST_DEVIATION = 0.4  # over the trials: costs differ by about one half more or less
 
 
 @dataclass(frozen=True)
-class Auto:
-    """Looks at what the problem has, and suggests accordingly.
+class Auto(SearchMethod):
+    """Chooses the acquisition by what the problem has.
 
-    Costs that matter are weighed by EI / cost^ALPHA where the budget is not in cost: every trial counts alike, so money is
-    all there is to save. Under a budget in cost it is the Gittins index, with the rest of the budget spread over the trials to
-    come, so that nothing is spared that there is enough of. Both were chosen on the HPOBench tables. Where there are fidelities,
-    cost is what they are for: knowledge about the target per unit of cost, from slopes too where these are told.
+    Costs that matter are weighed by EI / cost^COST_EXPONENT where the budget is not in cost: every trial counts alike, so cost
+    is all there is to save. Under a budget in cost it is the Gittins index, with the rest of the budget spread over the trials
+    to come, so that no more is saved than needed. Both were chosen on the HPOBench tables. Where there are fidelities, cost is
+    what they are for: knowledge about the target per unit of cost, from gradients too where these are reported.
     """
 
     def suggest(self, context: SearchContext) -> Suggestion:
         return self.choice(context).suggest(context)
 
     def choice(self, context: SearchContext) -> Bayes:
-        """The method for this situation."""
+        """The method for this context."""
         if context.space.fidelities:
             return Bayes(CFDKG() if np.isfinite(context.data.gradients).any() else CFKG())
         if not costs_matter(context):
             return Bayes(LogEI())
-        return Bayes(PacedGittins() if context.cost_limited else EIAlpha(ALPHA))
+        return Bayes(PacedGittins() if context.cost_limited else EIAlpha(COST_EXPONENT))
 
 
 def costs_matter(context: SearchContext) -> bool:
-    """Whether costs differ, by enough to be worth saving, and in a way that can be foretold."""
-    seen = context.data
-    if len(seen.log_cost) < 3 or float(np.std(seen.log_cost)) < MIN_LOG_COST_DEVIATION:
+    """Whether costs differ, by enough to be worth saving, and in a way that can be predicted."""
+    log_cost = context.data.log_cost
+    if len(log_cost) < MIN_COSTS_FOR_PREDICTION or float(np.std(log_cost)) < MIN_LOG_COST_DEVIATION:
         return False
     if context.costs_go_unnoticed or context.cost is None:
         return False
     mean, _ = context.cost.leave_one_out()
-    gamma = seen.log_cost[spread_rows(len(seen.log_cost), MAX_AUXILIARY_ROWS)]  # what it was learnt from
-    if len(mean) != len(gamma):
+    learnt = log_cost[spread_rows(len(log_cost), MAX_AUXILIARY_ROWS)]  # what it was learnt from
+    if len(mean) != len(learnt):
         return True
-    wrong = float(np.sum((mean - gamma) ** 2))
-    return wrong <= (1.0 - MIN_EXPLAINED_VARIANCE) * float(np.sum((gamma - gamma.mean()) ** 2))
+    wrong = float(np.sum((mean - learnt) ** 2))
+    return wrong <= (1.0 - MIN_EXPLAINED_VARIANCE) * float(np.sum((learnt - learnt.mean()) ** 2))
 
 
-def choose_method(method: Any) -> Method:
+def read_search_method(method: Any) -> Method:
     """``"auto"``, a search method, or an acquisition."""
     if isinstance(method, str):
         if method == "auto":
@@ -80,10 +80,10 @@ def choose_method(method: Any) -> Method:
         return Bayes(method)
     if callable(getattr(method, "suggest", None)):
         return method  # type: ignore[no-any-return]
-    raise MethodError(f'method={method!r} is neither a search method (suggest) nor an acquisition (surface); give "auto", st.EI(), ...')
+    raise MethodError(f'method={method!r} is neither a search method nor an acquisition; give "auto", st.EI(), st.Random(), ...')
 
 
-def choose_cost_model(model: Any) -> CostModel:
+def read_cost_model(model: Any) -> CostModel:
     """``"auto"`` or a cost model."""
     if isinstance(model, str) and model == "auto":
         return AutoCost()

@@ -1,14 +1,12 @@
-"""What a search method is: a function from a situation to a suggestion.
-
-From a situation to a belief about it, and to where to look.
-"""
+"""What a search method is: a function from a search context to a suggestion."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -20,67 +18,111 @@ from ..data.trial import Suggestion
 from ..data.visited import VisitedSet
 from ..space.encoding import Encoding
 from ..space.space import Space
+from ..surrogate.base import Surrogate
 from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
-from ..surrogate.sparse import Model
 
-MIN_NOTICED_SECONDS = 0.1  # seconds: measured costs below this are not worth saving, and vary with the machine's mood
+MIN_NOTICED_SECONDS = 0.1  # measured costs below this are not worth saving: they are mostly timing noise
+BEST_TRIALS_SEARCHED = 5  # best trials whose neighbourhood is searched
+MCMC_STREAM = 0xC4A1  # hyperparameters are drawn with randomness of their own: the acquisition optimizer does not depend on it
 
 
-@dataclass(frozen=True)
-class SearchContext:
-    """All that a method may look at when it is asked for trial ``number``.
+class LazyFits:
+    """A dataset and the models fitted to it. Each is computed when it is first needed, at most once.
 
-    look       makes ``seen``, the trials as arrays: once, when a method first looks at them
-    taken      the points that need not be asked again
-    history    the trials themselves, for methods that follow a plan (``Suggestion.plan``)
-    known      what the last model-based suggestion left behind (``Suggestion.model``)
-    initial    how many trials the space-filling start has
-    spending   the budget and what is gone of it, None without a budget
+    One step has one of these: the stopping rules and the suggestion share its belief.
     """
 
-    space: Space
-    encoding: Encoding
-    load_dataset: Callable[[], Dataset]
-    visited: VisitedSet
-    history: History
-    number: int
-    seed: int
-    model: Model
-    initial: int
-    warm_start: Mapping[str, Any] | None
-    cost_model: CostModel
-    spending: Spending | None = None
-    unit: str = "s"
+    def __init__(
+        self,
+        load: Callable[[], Dataset],
+        encoding: Encoding,
+        *,
+        model: Surrogate,
+        cost_model: CostModel,
+        warm_start: Mapping[str, Any] | None,
+        seed: int,
+        number: int,
+    ) -> None:
+        self.load, self.encoding, self.model, self.cost_model = load, encoding, model, cost_model
+        self.warm_start, self.seed, self.number = warm_start, seed, number
 
     @cached_property
     def data(self) -> Dataset:
         """The trials as arrays."""
-        return self.load_dataset()
+        return self.load()
+
+    @cached_property
+    def cost(self) -> CostPosterior | None:
+        """The cost posterior; None while nothing is known."""
+        return fit_cost(self.data, self.encoding, self.cost_model, (self.warm_start or {}).get("cost"))
+
+    @cached_property
+    def belief(self) -> Belief:
+        """The belief about the objective, without cost and spending."""
+        rng = np.random.default_rng([self.seed, self.number, MCMC_STREAM])
+        return fit_belief(self.data, self.encoding, self.model, self.warm_start, rng, self.seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchContext:
+    """All that a search method may look at when it is asked for trial ``number``.
+
+    history    the trials, for methods that follow a plan (``Suggestion.plan``)
+    fits       the dataset and the models fitted to it, each computed when it is first needed
+    visited    the points that need not be suggested again
+    initial    how many trials the initial design has
+    spending   the budget and what is spent of it, None without a budget
+    """
+
+    space: Space
+    encoding: Encoding
+    history: History
+    fits: LazyFits
+    visited: VisitedSet
+    number: int
+    seed: int
+    initial: int
+    spending: Spending | None = None
+    unit: str = "s"
+
+    @property
+    def data(self) -> Dataset:
+        """The trials as arrays."""
+        return self.fits.data
+
+    @property
+    def model(self) -> Surrogate:
+        return self.fits.model
+
+    @property
+    def warm_start(self) -> Mapping[str, Any] | None:
+        """What the last model-based suggestion left for the next fit."""
+        return self.fits.warm_start
+
+    @property
+    def cost(self) -> CostPosterior | None:
+        """The cost posterior; None while nothing is known."""
+        return self.fits.cost
 
     @property
     def cost_limited(self) -> bool:
         """Whether the budget is in cost."""
         return self.spending is not None and self.spending.in_cost
 
-    @cached_property
-    def cost(self) -> CostPosterior | None:
-        """What evaluations cost, fitted when it is first asked for; None while nothing is known."""
-        return fit_cost(self.data, self.encoding, self.cost_model, (self.warm_start or {}).get("cost"))
-
     @property
     def costs_go_unnoticed(self) -> bool:
-        """Whether costs are seconds that nobody gave, and so few that they say more of the machine's mood than of the trials."""
-        seen = self.data
-        return bool(len(seen.log_cost) and seen.measured.all() and float(np.exp(np.median(seen.log_cost))) < MIN_NOTICED_SECONDS)
+        """Whether all costs are measured seconds, and so few that they are mostly timing noise."""
+        data = self.data
+        return bool(len(data.log_cost) and data.measured.all() and float(np.exp(np.median(data.log_cost))) < MIN_NOTICED_SECONDS)
 
     @property
     def cost_is_known(self) -> bool:
         """Whether the cost model needs no data."""
-        return bool(getattr(self.cost_model, "needs_no_data", False))
+        return bool(getattr(self.fits.cost_model, "needs_no_data", False))
 
     @cached_property
     def reserved(self) -> float:
-        """What trials that are still running are expected to cost."""
+        """What pending trials are expected to cost."""
         if not len(self.data.pending) or self.cost is None:
             return 0.0
         return float(np.exp(expected_log_cost(self.cost, self.data.pending)).sum())
@@ -90,28 +132,42 @@ class SearchContext:
         """Randomness for this trial alone: the same in a study that was interrupted and one that was not."""
         return np.random.default_rng([self.seed, self.number])
 
+    def belief(self, *, costs: bool) -> Belief:
+        """The belief about the objective; with ``costs``, the cost posterior too. The fit is shared by all who ask."""
+        cost, spending = self.cost if costs else None, self.spending
+        if spending is not None and spending.in_cost and cost is not None:
+            spending = replace(spending, spent=spending.spent + self.reserved)  # pending trials will be paid for too
+        samples = tuple(replace(each, cost=cost, spending=spending) for each in self.fits.belief.hyperparameter_samples)
+        return replace(self.fits.belief, cost=cost, spending=spending, hyperparameter_samples=samples)
+
+    def optimizer(self, *, fidelities: bool = False) -> AcquisitionOptimizer:
+        """The acquisition optimizer for this step; ``fidelities``: they may be chosen too."""
+        best = self.data.U[self.data.best(BEST_TRIALS_SEARCHED)]
+        return AcquisitionOptimizer(self.encoding, self.rng, self.visited, best, fidelities=fidelities)
+
+    def with_data(self, data: Dataset, **fits: Any) -> SearchContext:
+        """The same with other observations; ``fits`` may name another model or warm start."""
+        given = {
+            "model": self.fits.model, "cost_model": self.fits.cost_model, "warm_start": self.fits.warm_start,
+            "seed": self.seed, "number": self.number,
+        }  # fmt: skip
+        return replace(self, fits=LazyFits(lambda: data, self.encoding, **{**given, **fits}))
+
+
+class SearchMethod(ABC):
+    """A search method: a frozen specification. Everything it needs to know is in the context.
+
+    seeks_information   its trials are asked for what they tell, not because they may be the best: this decides about pruning
+    """
+
+    seeks_information: ClassVar[bool] = False
+
+    @abstractmethod
+    def suggest(self, context: SearchContext) -> Suggestion:
+        """The next trial. Randomness comes from ``context.rng`` alone, so that a study can be continued and replayed."""
+
 
 class Method(Protocol):
-    """A strategy. Frozen: everything it needs to know is in the situation."""
+    """What the suggester asks of a method: a ``SearchMethod``, or anything else that suggests."""
 
     def suggest(self, context: SearchContext) -> Suggestion: ...
-
-
-BEST_TRIALS_SEARCHED = 5  # best trials whose neighbourhood is searched
-MCMC_STREAM = 0xC4A1  # hyperparameters are drawn with randomness of their own: the search for the maximum does not depend on it
-
-
-def fit_context_belief(context: SearchContext, *, costs: bool) -> Belief:
-    """The model fitted to what was seen; with ``costs``, the cost model too."""
-    cost, spending = context.cost if costs else None, context.spending
-    if spending is not None and spending.in_cost and cost is not None:
-        spending = replace(spending, spent=spending.spent + context.reserved)  # running trials will be paid for too
-    return fit_belief(
-        context.data, context.encoding, context.model, context.warm_start, cost, spending,
-        np.random.default_rng([context.seed, context.number, MCMC_STREAM]), context.seed,
-    )
-
-
-def optimizer_for(context: SearchContext) -> AcquisitionOptimizer:
-    seen = context.data
-    return AcquisitionOptimizer(context.encoding, context.rng, context.visited, seen.U[seen.best(BEST_TRIALS_SEARCHED)])

@@ -1,9 +1,9 @@
-"""Bayesian optimization: form a belief, maximize an acquisition under it, within what is left to spend."""
+"""Bayesian optimization: fit a belief, maximize an acquisition under it, within what is left of the budget."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,37 +19,36 @@ from ..data.trial import Suggestion
 from ..errors import MethodError, NothingFits
 from ..numerics import Array
 from ..surrogate.belief import Belief
-from .base import SearchContext, fit_context_belief, optimizer_for
+from .base import SearchContext, SearchMethod
 from .initial_design import initial_suggestion
 from .pareto import short_front
 
 
 @dataclass(frozen=True)
-class Bayes:
-    """An acquisition made into a search method: a space-filling start, then the acquisition's choice each time."""
+class Bayes(SearchMethod):
+    """An acquisition as a search method: a space-filling initial design, then the acquisition's choice each time."""
 
     acquisition: Acquisition
 
     def suggest(self, context: SearchContext) -> Suggestion:
-        seen, name = context.data, type(self.acquisition).__name__
-        if context.spending is None and self.acquisition.needs_budget:
+        acquisition, name = self.acquisition, type(self.acquisition).__name__
+        if context.spending is None and acquisition.needs_budget:
             raise MethodError(NO_BUDGET.format(name))  # now, not after the initial design has been paid for
-        free = self.acquisition.chooses_fidelity and bool(context.space.fidelities)
-        begun = initial_suggestion(context, name, self.acquisition.uses_cost, free)
-        if begun is not None:
+        free = acquisition.chooses_fidelity and bool(context.space.fidelities)
+        if (begun := initial_suggestion(context, name, acquisition.uses_cost, free)) is not None:
             return begun
-        weighs = self.acquisition.uses_cost and not (free and context.costs_go_unnoticed)
-        belief = fit_context_belief(context, costs=weighs or context.cost_limited)
-        optimizer = replace(optimizer_for(context), fidelities=free)
-        chosen = choose(self.acquisition, belief, optimizer)
-        known = self.acquisition if self.acquisition.has_surface else LogEI()  # one that only selects says nothing of other points
-        u = within_budget(chosen.u, known.averaged_surface(belief, optimizer.rng), belief, optimizer, context)
+        weighs = acquisition.uses_cost and not (free and context.costs_go_unnoticed)
+        belief = context.belief(costs=weighs or context.cost_limited)
+        optimizer = context.optimizer(fidelities=free)
+        selection = select(acquisition, belief, optimizer)
+        valued = acquisition if acquisition.has_surface else LogEI()  # one that only selects says nothing of other points
+        u = within_budget(selection.u, valued.averaged_surface(belief, optimizer.rng), belief, optimizer, context)
         return Suggestion(
             context.space.decode(u),
             by=name,
-            why=f"highest {name} under a model of {seen.finished} trials",
+            why=f"highest {name} under a model of {context.data.finished} trials",
             **expectations(u, belief, context),
-            model=belief.to_warm_start(len(seen.y)) | carried_warm_start(belief) | dict(chosen.warm_start),
+            model=belief.to_warm_start(len(context.data.y)) | carried_warm_start(belief) | dict(selection.warm_start),
             front=short_front(belief, optimizer, u) if belief.cost is not None and not free else None,
         )
 
@@ -59,8 +58,8 @@ def carried_warm_start(belief: Belief) -> dict[str, Any]:
     return {name: belief.warm_start[name] for name in ("log_price",) if name in belief.warm_start}
 
 
-def choose(acquisition: Acquisition, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
-    """By the acquisition's own ``select``, or by its averaged surface where that does not look at all hyperparameter samples."""
+def select(acquisition: Acquisition, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
+    """By the acquisition's own ``select``; by its averaged surface where that does not look at all hyperparameter samples."""
     if belief.hyperparameter_samples and acquisition.has_surface and not acquisition.averages_samples:
         return Acquisition.select(acquisition, belief, optimizer)
     return acquisition.select(belief, optimizer)
@@ -91,7 +90,7 @@ def within_budget(u: Array, surface: Surface, belief: Belief, optimizer: Acquisi
 
 
 def expectations(u: Array, belief: Belief, context: SearchContext) -> dict[str, Any]:
-    """What the model expects of a point, in the user's units."""
+    """What the model expects of a point, in the user's units: value, expected improvement, cost."""
     z, answer = (context.encoding.features(point) for point in (u[None, :], context.space.at_target(u[None, :])))
     expected = {
         "predicted": context.data.sign * float(belief.output.inverse(belief.moments(z)[0])[0]), "gain": belief.gain(answer),

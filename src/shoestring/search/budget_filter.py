@@ -1,4 +1,7 @@
-"""A budget in cost, kept by methods that know nothing of costs: no trial is started that is not expected to fit."""
+"""The budget filter: no trial is started that is not expected to fit into a budget in cost.
+
+For methods that know nothing of costs. A method that looks at the budget itself gives its suggestions an expected cost.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +15,13 @@ from ..data.trial import Suggestion
 from ..errors import NothingFits
 from .base import SearchContext
 
-MIN_COSTS_FOR_PREDICTION = 3  # costs from which on a prediction is worth acting on
+MIN_COSTS_FOR_PREDICTION = 3
 CANDIDATES = 512
-ROUNDING = 1e-3  # what fits but for this, fits
+LOG_COST_TOLERANCE = 1e-3  # a cost that fits but for this, fits
 
 
 def filter_by_budget(suggestion: Suggestion, context: SearchContext) -> Suggestion:
-    """The suggestion, or a random one that fits where it is not expected to; NothingFits where there is none.
-
-    A suggestion with an expected cost comes from a method that has looked at the budget itself.
-    """
+    """The suggestion, or a random one that fits where it is not expected to; NothingFits where there is none."""
     spending = context.spending
     if spending is None or not context.cost_limited or suggestion.cost is not None:
         return suggestion
@@ -30,8 +30,8 @@ def filter_by_budget(suggestion: Suggestion, context: SearchContext) -> Suggesti
         return suggestion
     space, left = context.space, spending.left - context.reserved
     log_left = float(np.log(left)) if left > 0.0 else -np.inf
-    # the median, not the expected cost: with a few data the latter is so much higher that a good part of a budget would be left
-    if cost.log_cost(space.encode(suggestion.config)[None, :])[0][0] <= log_left + ROUNDING:
+    # the median, not the expected cost: with a few data the latter is so much higher that a good part of a budget stays unused
+    if cost.log_cost(space.encode(suggestion.config)[None, :])[0][0] <= log_left + LOG_COST_TOLERANCE:
         return suggestion
     spread = quasi_random(CANDIDATES, len(space), context.rng)
     lower = suggestion.plan is not None or any(suggestion.config[name] != goal for name, goal in space.target.items())
@@ -43,9 +43,9 @@ def filter_by_budget(suggestion: Suggestion, context: SearchContext) -> Suggesti
         if len(fits):
             break
     if not len(fits):
-        there = f"{amount(max(left, 0.0), context.unit)} of the budget are left"
+        rest = f"{amount(max(left, 0.0), context.unit)} of the budget are left"
         least = amount(float(np.exp(expected.min())), context.unit) if len(U) else ""
         kind = "trial at the target" if space.fidelities and not lower else "trial"
-        raise NothingFits(f"{there}, and the cheapest {kind} is expected to cost {least}" if least else there)
+        raise NothingFits(f"{rest}, and the cheapest {kind} is expected to cost {least}" if least else rest)
     why = f"{suggestion.why}; at random among what fits into the budget"
     return replace(suggestion, config=space.decode(fits[0]), why=why, plan=None)  # another config has no place in the plan

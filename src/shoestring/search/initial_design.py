@@ -1,4 +1,4 @@
-"""The first trials, before there is a model to ask."""
+"""The initial design: space-filling trials before there is a model, cheap ones where cost is weighed or limited."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from ..numerics import Array
 from ..surrogate.belief import fit_cost
 from .base import SearchContext
 
-CHEAP_SHARE = 0.4  # of the space
+CHEAP_SHARE = 0.4  # of the space: the part from which the second half of a cheap initial design is taken
 CANDIDATES = 500
-FIDELITY_POWER = 3.0  # a fidelity's share of the way to its target in the start is a uniform number to this power
+FIDELITY_POWER = 3.0  # in the initial design, a fidelity's share of its target is a uniform number to this power
 
 
-def initial_suggestion(context: SearchContext, by: str, thrifty: bool = False, fidelities: bool = False) -> Suggestion | None:
-    """A trial of the space-filling start; None once that is over and a value is known.
+def initial_suggestion(context: SearchContext, by: str, cheap: bool = False, fidelities: bool = False) -> Suggestion | None:
+    """A trial of the initial design; None once that is over and a value is known.
 
-    With ``fidelities`` it is a cheap one: most of its trials at low fidelities.
+    cheap        the second half is taken from the cheaper part of the space
+    fidelities   most trials are at low fidelities
     """
     started = context.data.finished + len(context.data.pending)
     why = f"space-filling start, {started + 1} of {context.initial}"
@@ -28,7 +29,7 @@ def initial_suggestion(context: SearchContext, by: str, thrifty: bool = False, f
         if context.data.finished:
             return None
         why, started = "nothing has succeeded yet", context.initial - 1
-    u, remark = low_fidelity_point(context, started) if fidelities else start_point(context, started, thrifty)
+    u, remark = low_fidelity_point(context, started) if fidelities else start_point(context, started, cheap)
     return Suggestion(context.space.decode(u), by=by, why=why + remark)
 
 
@@ -42,8 +43,9 @@ def space_filling(context: SearchContext) -> Array:
 
 
 def low_fidelity_point(context: SearchContext, started: int) -> tuple[Array, str]:
-    """A point of the study's Sobol sequence with its fidelities pulled down, so that the start costs a few target evaluations
-    or less, and still tells how fidelities differ.
+    """A point of the study's Sobol sequence at low fidelities.
+
+    The initial design then costs a few target evaluations or less, and still shows how fidelities differ.
     """
     space = context.space
     u = sobol_point(context.seed, context.number, len(space))[None, :]
@@ -64,16 +66,16 @@ def low_fidelity_point(context: SearchContext, started: int) -> tuple[Array, str
     return np.asarray(pool[0]), ", at a low fidelity"
 
 
-def start_point(context: SearchContext, started: int, thrifty: bool) -> tuple[Array, str]:
-    """The next point of the start, and what there is to say of it.
+def start_point(context: SearchContext, started: int, cheap: bool) -> tuple[Array, str]:
+    """The next point of the initial design, and a remark.
 
-    The second half of a thrifty start, or of one under a budget in cost, is chosen among the cheaper part of the space (a
-    cost-effective start, Lee et al. 2020: at small budgets the start is a large part of what is spent). Under a budget in
-    cost, no trial of the start is expected to take more than its share of what is left, as soon as costs are known at all.
+    The second half of a cheap initial design, or of one under a budget in cost, is chosen among the cheaper part of the space
+    (a cost-effective initial design, Lee et al. 2020: at small budgets it is a large part of what is spent). Under a budget in
+    cost, no trial is expected to take more than its share of what is left, as soon as costs are known at all.
     """
-    foreseen = context.cost_is_known or len(context.data.log_cost) >= 2
+    predictable = context.cost_is_known or len(context.data.log_cost) >= 2
     limit = cost_limit(context, started)
-    cheap = (thrifty or context.cost_limited) and foreseen and started >= (context.initial + 1) // 2
+    cheap = (cheap or context.cost_limited) and predictable and started >= (context.initial + 1) // 2
     u = space_filling(context)
     if not cheap and (limit == np.inf or linear_cost(context, u[None, :])[0] <= limit):
         return u, ""
@@ -81,19 +83,19 @@ def start_point(context: SearchContext, started: int, thrifty: bool) -> tuple[Ar
 
 
 def cost_limit(context: SearchContext, started: int) -> float:
-    """The logarithm of what a trial of the start may cost: its share of what is left, as soon as costs can be foretold."""
+    """The logarithm of what a trial of the initial design may cost: its share of what is left, once costs can be predicted."""
     spending = context.spending
-    foreseen = context.cost_is_known or len(context.data.log_cost) >= 2
-    if not foreseen or spending is None or not context.cost_limited or spending.left <= context.reserved:
+    predictable = context.cost_is_known or len(context.data.log_cost) >= 2
+    if not predictable or spending is None or not context.cost_limited or spending.left <= context.reserved:
         return np.inf
     return float(np.log((spending.left - context.reserved) / (context.initial - started + 1)))
 
 
 def linear_cost(context: SearchContext, U: Array) -> Array:
-    """Log of the expected cost: by the study's cost model where that needs no data, else by the low-variance one, which
-    extrapolates best from a handful of trials.
+    """Log of the expected cost: by the study's cost model where that needs no data, else by the low-variance one.
 
-    Expected, so that a corner of which nothing is known does not pass for a cheap one.
+    The low-variance model extrapolates best from a few trials. It is the expected cost, so that a corner of which nothing is
+    known does not look cheap.
     """
     posterior = context.cost if context.cost_is_known else None
     posterior = posterior or fit_cost(context.data, context.encoding, LinearCost(None))
@@ -103,16 +105,16 @@ def linear_cost(context: SearchContext, U: Array) -> Array:
 
 def cheap_space_filling(context: SearchContext, share: float, limit: float) -> Array:
     """The point farthest from all others among the cheapest ``share`` of the space, and below ``limit`` if there is any."""
-    space, seen, rng = context.space, context.data, context.rng
+    space, data, rng = context.space, context.data, context.rng
     pool = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), rng)))
     pool = pool[~is_visited(pool, context.visited)]
     if not len(pool):
         return random_unvisited(space, context.visited, rng)
-    gamma = linear_cost(context, pool)
-    cheap = pool[gamma <= max(min(float(np.quantile(gamma, share)), limit), float(np.quantile(gamma, 0.02)))]
-    if not len(seen.visited):
+    log_cost = linear_cost(context, pool)
+    cheap = pool[log_cost <= max(min(float(np.quantile(log_cost, share)), limit), float(np.quantile(log_cost, 0.02)))]
+    if not len(data.visited):
         return np.asarray(cheap[0])
-    Z, others = context.encoding.features(cheap), context.encoding.features(seen.visited)
+    Z, others = context.encoding.features(cheap), context.encoding.features(data.visited)
     apart = ((Z[:, None, :] - others[None, :, :]) ** 2).sum(axis=2).min(axis=1)
     return np.asarray(cheap[int(np.argmax(apart))])
 

@@ -1,7 +1,12 @@
-"""The EI-cost Pareto front of the present step: what more cost would buy, and where each method would land.
+"""The Pareto front of expected improvement and cost at the present step, and the point that each method would choose.
 
-A point is on the front when no other point has as much EI for less cost (Guinet et al. 2020, section 3.1). EI_alpha lands
-where the front, drawn in logarithms, has slope alpha, so each point of it belongs to an alpha.
+A point is on the front if no other point has as much EI for less cost (Guinet et al. 2020, section 3.1). EI_alpha chooses the
+point where the front, drawn in logarithms, has slope alpha; so each point of the front corresponds to an alpha.
+
+Notation
+    EI, c     expected improvement and expected cost of a point
+    gain      log EI as a surface;  cheapness  -log c as a surface
+    alpha     exponent of the cost in EI_alpha = EI / c^alpha
 """
 
 from __future__ import annotations
@@ -12,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..acquisition.cost_aware import cheapest_of_the_good, negative_log_cost, per_cost
+from ..acquisition.cost_aware import cost_weighted_surface, maximize_contextual_ei, negative_log_cost
 from ..acquisition.gittins import Gittins
 from ..acquisition.improvement import LogEI
 from ..acquisition.optimize.candidates import neighbours, quasi_random
@@ -21,11 +26,14 @@ from ..errors import StudyError
 from ..numerics import Array
 from ..space.space import Config
 from ..surrogate.belief import Belief
-from .base import SearchContext, fit_context_belief, optimizer_for
+from .base import SearchContext
 
-ALPHAS = (0.1, 0.2, 0.5)
-LAMBDAS = (0.05, 0.1, 0.3, 0.5)
-KEPT = 8  # points of the short form
+ALPHAS = (0.1, 0.2, 0.5)  # exponents of EIAlpha that are shown
+LAMBDAS = (0.05, 0.1, 0.3, 0.5)  # lambdas of CEI that are shown
+SHORT_FRONT_POINTS = 8  # points of the front that are kept with a suggestion
+RAW_SAMPLES, LOCAL_SAMPLES = 128, 64  # points over the whole space and around the best trials, for the short front
+BOUNDARY = 1e-6  # a coordinate nearer than this to 0 or 1 is at the bound of the unit cube
+MIN_SQUARED_GRADIENT = 1e-12  # of log c; below this, no coordinate can move
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,13 @@ class FrontPoint:
 
 @dataclass(frozen=True)
 class Front:
-    """The front from cheap to dear, where each method would land, and the alpha that each landing on it amounts to."""
+    """The EI-cost Pareto front at one step.
+
+    points     the front, from cheap to expensive
+    landings   the point that each method would choose, by its name
+    alphas     the alpha that each of those points corresponds to, by the same names
+    unit       of the costs
+    """
 
     points: tuple[FrontPoint, ...]
     landings: Mapping[str, FrontPoint]
@@ -50,11 +64,11 @@ class Front:
 def pareto_front(context: SearchContext) -> Front:
     """The front at the present step. Raises StudyError while values or costs are not known."""
     if not context.data.finished:
-        raise StudyError("there is no front yet: tell the study a first result")
-    belief = fit_context_belief(context, costs=True)
+        raise StudyError("there is no front yet: report a first result with study.tell()")
+    belief = context.belief(costs=True)
     if belief.cost is None:
         raise StudyError("there is no front yet: no trial has a cost; give cost= with a result, or a st.KnownCost(f)")
-    optimizer = optimizer_for(context)
+    optimizer = context.optimizer()
     landed = landings(belief, optimizer)
     gain, cheapness = LogEI().averaged_surface(belief, optimizer.rng), negative_log_cost(belief)
     U = np.vstack([*landed.values(), optimizer.maximize(gain).U, optimizer.maximize(cheapness).U])
@@ -75,52 +89,52 @@ def pareto_front(context: SearchContext) -> Front:
 
 
 def landings(belief: Belief, optimizer: AcquisitionOptimizer) -> dict[str, Array]:
-    """The point (1 x D) that each method would choose."""
+    """The point (1 x D) that each method would choose, by the method's name."""
     gain = LogEI().averaged_surface(belief, optimizer.rng)
     optimum = optimizer.maximize(gain)
     found = {"EI": optimum.u}
     for alpha in ALPHAS:
-        found[f"EIAlpha({alpha:g})"] = optimizer.maximize(per_cost(gain, belief, alpha)).u
-    found["EIpu"] = optimizer.maximize(per_cost(gain, belief, 1.0)).u
+        found[f"EIAlpha({alpha:g})"] = optimizer.maximize(cost_weighted_surface(gain, belief, alpha)).u
+    found["EIpu"] = optimizer.maximize(cost_weighted_surface(gain, belief, 1.0)).u
     for lam in LAMBDAS:
-        found[f"CEI({lam:g})"] = cheapest_of_the_good(gain, belief, optimizer, optimum, lam)
+        found[f"CEI({lam:g})"] = maximize_contextual_ei(gain, belief, optimizer, optimum, lam)
     found["Gittins()"] = Gittins().select(belief, optimizer).u
     return {name: u[None, :] for name, u in found.items()}
 
 
 def nondominated(log_ei: Array, log_cost: Array) -> NDArray[np.intp]:
-    """The rows on the front, from cheap to dear: each has more EI than every cheaper one."""
+    """The rows on the front, from cheap to expensive: each has more EI than every cheaper one."""
     order = np.lexsort((-log_ei, log_cost))
     best = np.maximum.accumulate(np.concatenate([[-np.inf], log_ei[order]]))[:-1]
     return order[log_ei[order] > best]
 
 
 def alpha_at(U: Array, gain: Surface, cheapness: Surface) -> Array:
-    """The alpha whose EI_alpha is highest at each point, as far as its continuous neighbourhood tells.
+    """The alpha whose EI_alpha is highest at each point, by the first-order condition.
 
-    At the maximum of log EI - alpha log c inside the cube both gradients are parallel, grad log EI = alpha grad log c; so
-    they are at the cheapest point of a given EI. NaN where no coordinate can move.
+    At a maximum of log EI - alpha log c inside the cube, grad log EI = alpha grad log c. The gradients are parallel at the
+    cheapest point of a given EI too. NaN where no coordinate can move.
     """
     _, d_gain = gain(U, True)
     _, d_cheap = cheapness(U, True)
     assert d_gain is not None
     assert d_cheap is not None
-    inside = (U > 1e-6) & (U < 1.0 - 1e-6)
+    inside = (U > BOUNDARY) & (U < 1.0 - BOUNDARY)
     d_cost = np.where(inside, -d_cheap, 0.0)
-    length = np.einsum("ij,ij->i", d_cost, d_cost)
-    along = np.einsum("ij,ij->i", np.where(inside, d_gain, 0.0), d_cost)
-    return np.where(length > 1e-12, np.maximum(along, 0.0) / np.maximum(length, 1e-12), np.nan)
+    squared = np.einsum("ij,ij->i", d_cost, d_cost)
+    product = np.einsum("ij,ij->i", np.where(inside, d_gain, 0.0), d_cost)
+    return np.where(squared > MIN_SQUARED_GRADIENT, np.maximum(product, 0.0) / np.maximum(squared, MIN_SQUARED_GRADIENT), np.nan)
 
 
 def short_front(belief: Belief, optimizer: AcquisitionOptimizer, u: Array) -> dict[str, object]:
-    """A few points of the front (share of the highest EI, expected cost) and of the choice: kept with a suggestion."""
-    space = optimizer.encoding.space
-    spread = np.vstack([quasi_random(128, len(space), optimizer.rng), neighbours(optimizer.incumbents, 64, space, optimizer.rng)])
-    U = np.vstack([u[None, :], space.snap(space.at_target(spread))])
+    """A few points (share of the highest EI, expected cost) of the front, and of the chosen u; kept with a suggestion."""
+    space, rng = optimizer.encoding.space, optimizer.rng
+    sampled = np.vstack([quasi_random(RAW_SAMPLES, len(space), rng), neighbours(optimizer.incumbents, LOCAL_SAMPLES, space, rng)])
+    U = np.vstack([u[None, :], space.snap(space.at_target(sampled))])
     gain, cheapness = LogEI().averaged_surface(belief, optimizer.rng), negative_log_cost(belief)
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     rows = nondominated(log_ei, log_cost)
-    kept = rows[np.unique(np.linspace(0, len(rows) - 1, KEPT).round().astype(int))]
+    kept = rows[np.unique(np.linspace(0, len(rows) - 1, SHORT_FRONT_POINTS).round().astype(int))]
     share, cost = np.exp(log_ei - log_ei.max()), np.exp(log_cost)
     return {
         "front": [[round(float(share[i]), 4), float(f"{cost[i]:.4g}")] for i in kept],

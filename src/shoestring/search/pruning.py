@@ -1,17 +1,18 @@
-"""Whether a trial that is running may still become the answer, given what it has reported.
+"""Pruning: whether a running trial may still become the answer, given its learning curve so far.
 
     mu, s    mean and deviation of the configuration's value at the target fidelity, under the model of all trials and of this
-             trial's reports so far (as few of them as count later, see ``traces``)
+             trial's intermediate values so far (as few of them as count later, see ``data.intermediate``)
     y*       the lowest mean at the target among the configurations that have finished
-    chance   Phi((y* - mu) / s)
+    P        Phi((y* - mu) / s), the probability of improvement
 
-It is hopeless when the chance is below ENOUGH: then what the trial would still cost buys next to nothing, be it that it is better
-than the best or that more is known of where the best is. Nobody can tell where no model chose the trials, where nothing has
-finished at the target yet, and where fewer than FEWEST other configurations were seen as early in their runs as this one is now:
-without this condition, 39 % of the trials that were stopped on a linear scale and 8 % on a logarithmic one would have become the
-best, with it 3 % (Branin and Hartmann-3 along learning curves, with noise and without, 30 trials, four seeds each).
+A trial is pruned when P is below PRUNING_PROBABILITY: then what it would still cost buys next to nothing. There is no forecast
+while no model has chosen a trial, while nothing has finished at the target, and while fewer than MIN_OTHER_CONFIGS other
+configurations have a value as early in their runs as this one is now. Without the last condition, 39 % of the trials that were
+pruned on a linear scale and 8 % on a logarithmic one would have become the best; with it 3 % (Branin and Hartmann-3 along
+learning curves, with noise and without, 30 trials, four seeds each).
 
-Asked only when the objective asks ``trial.should_stop()``; one fit, from the last suggestion's hyperparameters.
+A forecast is made only when the objective asks ``trial.should_stop()``; it takes one fit, from the last suggestion's
+hyperparameters.
 """
 
 from __future__ import annotations
@@ -27,19 +28,18 @@ from ..data.dataset import Dataset
 from ..data.intermediate import SAME_FIDELITY, intermediate_values
 from ..data.trial import Trial
 from ..numerics import Array
-from .base import SearchContext, fit_context_belief
+from .base import SearchContext
 
 PRUNING_PROBABILITY = 0.025
-TEACHING = ("KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "ES", "PES", "MES", "BOCA")
-MIN_OTHER_CONFIGS = 5  # other configurations that were seen as early in their runs as this one is now
+MIN_OTHER_CONFIGS = 5  # other configurations with a value as early in their runs as this one is now
 
 
 @dataclass(frozen=True)
 class PruningForecast:
-    """The chance that the trial's configuration is better than the best one at the target fidelity, and what it was before.
+    """The probability that the trial's configuration is better than the best one at the target fidelity, now and before.
 
-    A trial of a method that looks for knowledge may never have been likely to be the best: it was asked for what it teaches, and
-    only reports that took its chance away end it. Of other methods ``before`` is not asked for.
+    A trial of a method that seeks information may never have been likely to be the best: it was asked for what it tells. Only
+    intermediate values that took its chance away prune it. For other methods ``before`` is not computed.
     """
 
     probability: float
@@ -47,6 +47,7 @@ class PruningForecast:
 
     @property
     def hopeless(self) -> bool:
+        """Whether the trial should be pruned."""
         return self.probability < PRUNING_PROBABILITY <= self.before
 
     @property
@@ -55,36 +56,36 @@ class PruningForecast:
         return f"the chance to become better than the best is {self.probability:.2g}, {below} {PRUNING_PROBABILITY:g}"
 
 
-def pruning_forecast(context: SearchContext, trial: Trial, reports: Sequence[Mapping[str, Any]]) -> PruningForecast | None:
-    """The chance that a running trial with such reports will matter; None where it cannot be told."""
-    space, seen = context.space, context.data
-    waypoints = intermediate_values(replace(trial, reports=tuple(reports)), space)
-    known = context.warm_start
-    if known is None or not waypoints or not seen.at_target[: seen.finished].any():
+def pruning_forecast(
+    context: SearchContext, trial: Trial, reports: Sequence[Mapping[str, Any]], *, seeks_information: bool = False
+) -> PruningForecast | None:
+    """The forecast for a running trial with such reports; None where there can be none."""
+    space, data = context.space, context.data
+    values = intermediate_values(replace(trial, reports=tuple(reports)), space)
+    if context.warm_start is None or not values or not data.at_target[: data.finished].any():
         return None
-    if seen_as_early(context, waypoints[-1].u) < MIN_OTHER_CONFIGS:
+    u = values[-1].u
+    if configs_seen_as_early(context, u) < MIN_OTHER_CONFIGS:
         return None
-    without = replace(seen, pending=seen.pending[:0])  # what is only supposed is no reason to stop
-    u = waypoints[-1].u
-    now = improvement_probability(context, without.with_intermediate(waypoints, space), u)
-    teaches = now < PRUNING_PROBABILITY and trial.suggestion.get("by") in TEACHING
-    return PruningForecast(now, improvement_probability(context, without, u) if teaches else 1.0)
+    without = replace(data, pending=data.pending[:0])  # what is only assumed of pending trials is no reason to prune
+    now = improvement_probability(context, without.with_intermediate(values, space), u)
+    compare = now < PRUNING_PROBABILITY and seeks_information
+    return PruningForecast(now, improvement_probability(context, without, u) if compare else 1.0)
 
 
-def improvement_probability(context: SearchContext, seen: Dataset, u: Array) -> float:
-    """That a configuration is better than the best one, at the target fidelity."""
-    space, known = context.space, context.warm_start or {}
-    last = {**known, "trials": len(seen.y)}  # no fit from scratch on the way
-    model = replace(context.model, inference="map")
-    belief = fit_context_belief(replace(context, load_dataset=lambda: seen, warm_start=last, model=model), costs=False)
-    features = belief.encoding.features
-    best = float(belief.fitted_mean(features(space.at_target(seen.U[: seen.finished]))).min())
+def improvement_probability(context: SearchContext, data: Dataset, u: Array) -> float:
+    """P: that a configuration is better than the best one, at the target fidelity."""
+    warm_start = {**(context.warm_start or {}), "trials": len(data.y)}  # no fit from scratch in between
+    model = replace(context.model, inference="map") if context.model.inference != "map" else context.model  # type: ignore[type-var]
+    belief = context.with_data(data, warm_start=warm_start, model=model).belief(costs=False)
+    features, space = belief.encoding.features, context.space
+    best = float(belief.fitted_mean(features(space.at_target(data.U[: data.finished]))).min())
     mean, variance = belief.moments(features(space.at_target(u[None, :])))
     return float(ndtr((best - mean[0]) / np.sqrt(variance[0])))
 
 
-def seen_as_early(context: SearchContext, u: Array) -> int:
-    """How many configurations have a value at a point's fidelities or lower ones."""
+def configs_seen_as_early(context: SearchContext, u: Array) -> int:
+    """How many configurations have a value at a point's fidelities or at lower ones."""
     space, U = context.space, context.data.U
     columns = [space.names.index(name) for name in space.fidelities]
     as_early = U[(U[:, columns] <= u[columns] + SAME_FIDELITY).all(axis=1)]

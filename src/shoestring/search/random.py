@@ -1,4 +1,4 @@
-"""Search without a model: random and quasi-random points."""
+"""Random search and quasi-random search: suggestions without a model."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from ..acquisition.optimize.candidates import random_unvisited
 from ..data.trial import Suggestion
-from .base import SearchContext
+from .base import SearchContext, SearchMethod
 from .initial_design import space_filling
 
 
 @dataclass(frozen=True)
-class Random:
-    """Independent draws from each parameter's natural distribution."""
+class Random(SearchMethod):
+    """Random search: independent draws from each parameter's natural distribution."""
 
     def suggest(self, context: SearchContext) -> Suggestion:
         u = random_unvisited(context.space, context.visited, context.rng)
@@ -20,8 +20,8 @@ class Random:
 
 
 @dataclass(frozen=True)
-class Sobol:
-    """A scrambled Sobol sequence: covers the space more evenly than random points."""
+class Sobol(SearchMethod):
+    """Quasi-random search: a scrambled Sobol sequence, which covers the space more evenly than random points."""
 
     def suggest(self, context: SearchContext) -> Suggestion:
         return Suggestion(context.space.decode(space_filling(context)), by="Sobol", why="quasi-random search")

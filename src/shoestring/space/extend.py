@@ -8,36 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING
 
 from ..errors import StudyError
 from ..storage import StudyRecord
-from .encoding import Encoding
 from .parameters import Choice, Fidelity, Numeric
 from .space import Space
 
-if TYPE_CHECKING:
-    from ..study import Study
-
 log = logging.getLogger("shoestring")
-
-
-def look_again(study: Study) -> None:
-    """Somebody has revised the settings: they are those of all who work on it, and if the space was extended, so is that."""
-    found = study.storage.find(study.name)
-    if found is None:
-        return
-    study.unit, study.per_hour = found.settings["unit"], found.settings["per_hour"]
-    if found.trials:
-        study.direction = found.settings["direction"]
-    known = spaces_of(found)
-    if list(known[-1].items()) != list(study.space.items()):  # another order of the parameters would give other suggestions
-        if dict(known[-1]) != dict(study.space):
-            log.info("the space of study %r was extended by another process; this one goes on in it", study.name)
-        study.space = study.checkpoints.space = known[-1]
-        study._encoding = Encoding(study.space)
-        study.state.widen(study.space)
-    study.spaces = [*known[:-1], study.space]
 
 
 def spaces_of(record: StudyRecord) -> list[Space]:

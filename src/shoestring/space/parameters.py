@@ -1,10 +1,14 @@
-"""Numbers as parameters: Float, Int, Fidelity.
+"""The parameters of a search space: Float, Int, Fidelity and Choice.
 
-Every parameter lives on one coordinate ``u`` of the unit cube. ``to_unit`` and ``from_unit`` are inverse to each other
-on valid values, and uniform ``u`` gives the parameter's natural distribution: uniform, log-uniform, equal bins for whole
-numbers (and equal shares for the options of a ``Choice``, which has its own file).
+Each parameter has one coordinate ``u`` of the unit cube. ``to_unit`` and ``from_unit`` are inverse to each other on valid
+values. A uniform ``u`` gives the natural distribution of the parameter: uniform, log-uniform, equal bins for whole numbers
+and steps, equal probabilities for the options of a Choice.
 
-Options as a parameter: any JSON values, no order among them.
+Notation
+    u             coordinate in [0, 1]
+    k             number of levels: the values of a discrete parameter, numbered 0, ..., k - 1
+    [a, b]        ends of the scaled axis (logarithms where log=True) at u = 0 and u = 1. For a discrete parameter they lie
+                  half a step outside the lowest and the highest value, so that all bins are equally wide
 """
 
 from __future__ import annotations
@@ -13,25 +17,29 @@ import copy
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import plain
+from .._validation import is_number, plain
 from ..errors import ConfigError, SpaceError
 from ..numerics import Array
 
+MAX_WHOLE_NUMBER = 2**43  # largest bound of whole numbers, and most steps: floats still tell neighbouring values apart
+ROUNDING_IN_STEPS = 1e-9  # (high - low) / step may fall short of a whole number by this much
+
 
 def condition_fields(when: Mapping[str, Any]) -> dict[str, Any]:
-    """``when`` as JSON: a set as a sorted list."""
+    """``when`` ready for JSON: a set becomes a sorted list."""
     return {key: plain(sorted(value, key=repr) if isinstance(value, set | frozenset) else value) for key, value in when.items()}
 
 
-def _number(value: Any, what: str, error: type[Exception]) -> float:
+def _finite_number(value: Any, what: str, error: type[Exception]) -> float:
+    """The value as a float; an error if it is not a finite number."""
     value = plain(value)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise error(f"{what} must be a number, not {value!r}")
     if not math.isfinite(value):
         raise error(f"{what} must be finite, not {value!r}")
@@ -40,58 +48,66 @@ def _number(value: Any, what: str, error: type[Exception]) -> float:
 
 @dataclass(frozen=True)
 class Numeric:
-    """What Float, Int and Fidelity share: a range, perhaps on a log scale, perhaps in steps."""
+    """Base class of Float, Int and Fidelity: a range of numbers, on a linear or log scale, continuous or in steps.
+
+    ``levels`` is the number of values, None for a continuous parameter. It is computed once, when the parameter is made.
+    """
 
     low: float
     high: float
     log: bool = False
     step: float | None = None
     when: Mapping[str, Any] | None = None
+    levels: int | None = field(init=False, repr=False, compare=False)
 
     whole: ClassVar[bool] = False
     fidelity: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", self._number_of_levels())
+
+    def _number_of_levels(self) -> int | None:
+        if self.step is None and not self.whole:
+            return None
+        try:
+            step = 1.0 if self.step is None else self.step
+            return math.floor((self.high - self.low) / step + ROUNDING_IN_STEPS) + 1 if step > 0 else None
+        except (TypeError, ValueError, ArithmeticError):  # bad bounds: ``validate`` reports them with the parameter's name
+            return None
+
     def validate(self, name: str) -> None:
-        """Raise SpaceError, naming the parameter, if this range cannot be."""
+        """Raise SpaceError, with the parameter's name, if the range is not valid."""
         kind = type(self).__name__
-        low = _number(self.low, f"{name}: low of {kind}", SpaceError)
-        high = _number(self.high, f"{name}: high of {kind}", SpaceError)
+        low = _finite_number(self.low, f"{name}: low of {kind}", SpaceError)
+        high = _finite_number(self.high, f"{name}: high of {kind}", SpaceError)
         if low >= high:
             raise SpaceError(f"{name}: low ({low:g}) must be below high ({high:g}); for a constant, leave it out of the space")
         if not math.isfinite(high - low):
             raise SpaceError(f"{name}: the range from {low:g} to {high:g} is too wide; use log=True or smaller bounds")
         if self.whole and (low != int(low) or high != int(high)):
             raise SpaceError(f"{name}: bounds of {kind} must be whole numbers, not {self.low!r} and {self.high!r}")
-        if self.whole and max(abs(low), abs(high)) > 2**43:
+        if self.whole and max(abs(low), abs(high)) > MAX_WHOLE_NUMBER:
             raise SpaceError(f"{name}: bounds of {kind} must lie within +-2**43; use Float, or count in larger units")
         if self.log and low <= 0:
             raise SpaceError(f"{name}: log=True needs low > 0, not {low:g}")
         if self.log and math.log(low) == math.log(high):
             raise SpaceError(f"{name}: {low!r} and {high!r} are too near for a log scale")
         if self.step is not None:
-            step = _number(self.step, f"{name}: step of {kind}", SpaceError)
+            step = _finite_number(self.step, f"{name}: step of {kind}", SpaceError)
             if self.log:
                 raise SpaceError(f"{name}: give log= or step=, not both")
-            if step <= 0 or step > (high - low) * (1 + 1e-9):
+            if step <= 0 or step > (high - low) * (1 + ROUNDING_IN_STEPS):
                 raise SpaceError(f"{name}: step must lie in (0, {high - low:g}], not {step:g}")
-            if (high - low) / step > 2**43:
+            if (high - low) / step > MAX_WHOLE_NUMBER:
                 raise SpaceError(f"{name}: step={step:g} makes too many values; use a larger step or none")
             if self.whole and step != int(step):
                 raise SpaceError(f"{name}: step of {kind} must be a whole number, not {step:g}")
 
-    @property
-    def levels(self) -> int | None:
-        """How many values there are; None when continuous."""
-        if self.step is None and not self.whole:
-            return None
-        step = 1.0 if self.step is None else self.step
-        return math.floor((self.high - self.low) / step + 1e-9) + 1
-
     def _scaled(self, value: Array | float) -> Array:
         return np.log(value) if self.log else np.asarray(value, dtype=float)
 
-    def _ends(self) -> tuple[float, float]:
-        """The ends of the unit coordinate on the scaled axis: half a step outside for discrete values, so that bins are equal."""
+    def ends(self) -> tuple[float, float]:
+        """a and b: the ends of the scaled axis at u = 0 and u = 1."""
         levels = self.levels
         if levels is None:
             return float(self._scaled(self.low)), float(self._scaled(self.high))
@@ -100,22 +116,22 @@ class Numeric:
         return float(self._scaled(self.low - half)), float(self._scaled(top + half))
 
     def to_unit(self, value: Any) -> Array:
-        """The unit coordinate of values (elementwise)."""
+        """The unit coordinates of values (elementwise)."""
         levels = self.levels
-        if levels is not None and not self.log:  # exactly the same for values equal up to rounding
+        if levels is not None and not self.log:  # values that differ by rounding get exactly the same coordinate
             step = 1.0 if self.step is None else self.step
             return (np.clip(np.rint((np.asarray(value, dtype=float) - self.low) / step), 0, levels - 1) + 0.5) / levels
-        low, high = self._ends()
+        low, high = self.ends()
         return np.clip((self._scaled(np.asarray(value, dtype=float)) - low) / (high - low), 0.0, 1.0)
 
-    def stretch(self, value: float) -> float:
-        """d value / d u at a value: what a slope by the value is multiplied with to be one by the unit coordinate."""
-        low, high = self._ends()
+    def derivative(self, value: float) -> float:
+        """d value / d u at a value. By the chain rule, d f / d u = d f / d value * d value / d u."""
+        low, high = self.ends()
         return value * (high - low) if self.log else high - low
 
     def relaxed(self, u: Array) -> Array:
-        """Values at unit coordinates, those between two valid ones included (elementwise)."""
-        low, high = self._ends()
+        """Values at unit coordinates under the continuous relaxation: not rounded to whole numbers or steps (elementwise)."""
+        low, high = self.ends()
         raw = low + np.clip(u, 0.0, 1.0) * (high - low)
         return np.exp(raw) if self.log else raw
 
@@ -134,17 +150,17 @@ class Numeric:
         if self.whole:
             return round(value)
         if self.step is not None:
-            return self._tidy(value)
+            return self._rounded_to_step(value)
         return value
 
-    def _tidy(self, value: float) -> float:
-        """0.1 + 2 * 0.1 written as 0.3: the sum of a grid rounded to the digits that the step needs."""
+    def _rounded_to_step(self, value: float) -> float:
+        """A value of a grid without rounding errors: 0.1 + 2 * 0.1 becomes 0.3."""
         assert self.step is not None
-        tidy = round(value, max(0, 12 - math.floor(math.log10(self.step))))
-        return min(max(tidy, float(self.low)), float(self.high))
+        value = round(value, max(0, 12 - math.floor(math.log10(self.step))))
+        return min(max(value, float(self.low)), float(self.high))
 
     def snap(self, u: Array) -> Array:
-        """Unit coordinates moved to those of the values they stand for."""
+        """Unit coordinates rounded to those of valid values (elementwise)."""
         return np.clip(u, 0.0, 1.0) if self.levels is None else self.to_unit(self.values(u))
 
     def index(self, u: Array) -> NDArray[np.intp]:
@@ -153,6 +169,7 @@ class Numeric:
         return np.rint((self.values(u) - self.low) / step).astype(np.intp)
 
     def level_of(self, value: Any, name: str) -> int:
+        """The number of the level of a value, or a ConfigError that names the parameter."""
         return int(self.index(self.to_unit(self.check(value, name))))
 
     def grid_units(self) -> Array:
@@ -166,7 +183,7 @@ class Numeric:
 
     def check(self, value: Any, name: str) -> float | int:
         """The value as a config holds it, or a ConfigError that names the parameter."""
-        number = _number(value, f"{name}", ConfigError)
+        number = _finite_number(value, f"{name}", ConfigError)
         if not self.low <= number <= self.high:
             raise ConfigError(f"{name} = {number:g} lies outside its bounds [{self.low:g}, {self.high:g}]")
         if self.levels is None:
@@ -178,6 +195,7 @@ class Numeric:
         return nearest
 
     def to_dict(self) -> dict[str, Any]:
+        """The parameter ready for JSON."""
         fields: dict[str, Any] = {"kind": type(self).__name__.lower(), "low": plain(self.low), "high": plain(self.high)}
         if self.log:
             fields["log"] = True
@@ -202,9 +220,10 @@ class Int(Numeric):
 
 @dataclass(frozen=True)
 class Fidelity(Numeric):
-    """How much of an evaluation to buy: epochs, rows, trees. The answer is wanted at ``target`` (``high`` unless given).
+    """A fidelity: how much of an evaluation to run, such as epochs, rows or trees.
 
-    Whole numbers if both bounds are, except for the range from 0 to 1, which is a share.
+    ``target`` is the fidelity at which the best config is wanted; without it, ``high``. Values are whole numbers if both bounds
+    are, except in the range from 0 to 1, which is a fraction.
     """
 
     target: float | None = None
@@ -216,7 +235,7 @@ class Fidelity(Numeric):
 
     @property
     def goal(self) -> float | int:
-        """The fidelity at which the answer is wanted, as a config holds it."""
+        """The target fidelity, as a config holds it."""
         return self.check(self.high if self.target is None else self.target, "target")
 
     def validate(self, name: str) -> None:
@@ -235,37 +254,43 @@ class Fidelity(Numeric):
 Json = Any  # None, bool, int, float, str, list or dict, nested
 
 
-def _key(value: Json) -> str:
-    """Two options are the same when their JSON is: 1, 1.0, True and "1" are four options."""
+def _json_key(value: Json) -> str:
+    """The JSON text by which options are compared: 1, 1.0, True and "1" are four different options."""
     text = json.dumps(value, sort_keys=True, allow_nan=False)
     if json.loads(text) != value:
-        raise TypeError("it would not come back from JSON as it was, for example because a key is not a text")
+        raise TypeError("JSON does not give the value back unchanged, for example because a key is not a text")
     return text
 
 
 @dataclass(frozen=True, init=False)
 class Choice:
-    """One of several options, each any JSON value: ``Choice("adam", "sgd")``, ``Choice(None, [64, 64], True)``."""
+    """A categorical parameter: one of several options without an order. Each option is any JSON value.
+
+    ``Choice("adam", "sgd")``, ``Choice(None, [64, 64], True)``. ``levels`` is the number of options.
+    """
 
     options: tuple[Json, ...]
     when: Mapping[str, Any] | None = None
+    levels: int = field(init=False, repr=False, compare=False)
 
     fidelity: ClassVar[bool] = False
 
     def __init__(self, *options: Json, when: Mapping[str, Any] | None = None) -> None:
         object.__setattr__(self, "options", tuple(copy.deepcopy(plain(option)) for option in options))
         object.__setattr__(self, "when", when)
+        object.__setattr__(self, "levels", len(options))
 
     def __hash__(self) -> int:
-        return hash(tuple(map(_key, self.options)))
+        return hash(tuple(map(_json_key, self.options)))
 
     def validate(self, name: str) -> None:
+        """Raise SpaceError, with the parameter's name, unless the options are different JSON values."""
         if not self.options:
             raise SpaceError(f"{name}: a Choice needs at least one option")
         seen: set[str] = set()
         for option in self.options:
             try:
-                key = _key(option)
+                key = _json_key(option)
             except (TypeError, ValueError):
                 kinds = "text, finite number, true/false, null, list, dict"
                 raise SpaceError(f"{name}: option {option!r} is not a JSON value ({kinds})") from None
@@ -273,46 +298,51 @@ class Choice:
                 raise SpaceError(f"{name}: option {option!r} is given twice")
             seen.add(key)
 
-    @property
-    def levels(self) -> int:
-        return len(self.options)
-
     def to_unit(self, level: Any) -> Array:
+        """The unit coordinates of options, given by their numbers: the middle of each of k equal bins (elementwise)."""
         return (np.asarray(level, dtype=float) + 0.5) / self.levels
 
     def index(self, u: Array) -> NDArray[np.intp]:
+        """The numbers of the options at unit coordinates (elementwise)."""
         return np.clip(np.floor(np.asarray(u) * self.levels), 0, self.levels - 1).astype(np.intp)
 
     def grid_units(self) -> Array:
+        """The unit coordinates of all options."""
         return self.units(np.arange(self.levels))
 
     def units(self, levels: NDArray[np.intp]) -> Array:
+        """The unit coordinates of some options, given by their numbers."""
         return self.to_unit(levels)
 
     def from_unit(self, u: float) -> Json:
+        """The option at a unit coordinate, as a config holds it."""
         return copy.deepcopy(self.options[int(self.index(np.asarray(u)))])
 
     def snap(self, u: Array) -> Array:
+        """Unit coordinates rounded to those of the options (elementwise)."""
         return self.to_unit(self.index(u))
 
     def level_of(self, value: Any, name: str) -> int:
+        """The number of an option, or a ConfigError that names the parameter."""
         value = plain(value)
         try:
-            key = _key(value)
+            key = _json_key(value)
         except (TypeError, ValueError):
             key = ""
         for level, option in enumerate(self.options):
-            if _key(option) == key:
+            if _json_key(option) == key:
                 return level
-        for level, option in enumerate(self.options):  # 1.0 for an option 1, as numpy and CSV files give it
+        for level, option in enumerate(self.options):  # 1.0 stands for an option 1: NumPy and CSV files give it so
             if not isinstance(value, bool) and not isinstance(option, bool) and key and value == option:
                 return level
         raise ConfigError(f"{name} = {value!r} is not one of its options: {', '.join(map(repr, self.options))}")
 
     def check(self, value: Any, name: str) -> Json:
+        """The option as a config holds it, or a ConfigError that names the parameter."""
         return copy.deepcopy(self.options[self.level_of(value, name)])
 
     def to_dict(self) -> dict[str, Any]:
+        """The parameter ready for JSON."""
         fields: dict[str, Any] = {"kind": "choice", "options": list(self.options)}
         if self.when is not None:
             fields["when"] = condition_fields(self.when)

@@ -1,16 +1,22 @@
-"""A search space: named parameters, some of them conditional, and its map to the unit cube.
+"""The search space: named parameters, some of them conditional, and the map between configs and the unit cube.
 
-Notation: D parameters; a point ``u`` in [0, 1]^D holds one coordinate a parameter, in the order in which they were
-given; ``U`` is a matrix of such points. A config is a plain dict in which inactive parameters are absent.
+Notation
+    D       number of parameters
+    u       a point of [0, 1]^D: one coordinate per parameter, in the order in which the parameters were given
+    U       m x D, a matrix of points
+    config  a plain dict from names to values; inactive parameters are absent
+
+A space never changes: everything derived from the parameters is computed when the space is made. Using a space in a study leaves
+the object, its pickle and its hash as they were.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import ItemsView, Iterator, KeysView, Mapping, Sequence, ValuesView
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +24,26 @@ from numpy.typing import NDArray
 from .._validation import plain
 from ..errors import ConfigError, SpaceError
 from ..numerics import Array
-from .parameters import Choice, Fidelity, Float, Int
+from .parameters import Choice, Fidelity, Float, Int, Numeric
 
 Config = dict[str, Any]
-FEW_ENOUGH = 64  # values of a parameter that are kept in a table
+MAX_TABULATED_LEVELS = 64  # the coordinates of a parameter with at most this many values are kept in a table
+MAX_PARENT_COMBINATIONS = 100_000  # with more combinations of parents than this, configs are not counted
 Parameter = Float | Int | Fidelity | Choice
 _KINDS: dict[str, type[Parameter]] = {"float": Float, "int": Int, "fidelity": Fidelity, "choice": Choice}
+_GRIDS: WeakKeyDictionary[Space, Array] = WeakKeyDictionary()  # not in the space itself, which must not change when it is used
 
 
 class Space(Mapping[str, Parameter]):
-    """``Space(lr=Float(1e-5, 1e-1, log=True), act=Choice("relu", "tanh"), ...)``; immutable.
+    """A search space: ``Space(lr=Float(1e-5, 1e-1, log=True), act=Choice("relu", "tanh"), ...)``. Immutable.
 
-    ``when={"booster": "dart"}`` makes a parameter conditional on the value of another one (a list: on any of several
-    values; several entries: on all of them). A parameter whose parent is inactive is inactive too.
+    ``when={"booster": "dart"}`` makes a parameter conditional on the value of another one, its parent. A list means any of
+    several values; several entries mean all of them. A parameter whose parent is inactive is inactive too.
+
+    names         of the parameters, in order;  parameters  the parameters in the same order
+    fidelities    names of the fidelities;  target  their target values, by name
+    target_units  the unit coordinates of the targets, by column
+    level_units   the unit coordinates of all values, by column, for parameters with few values (fidelities excluded)
     """
 
     def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **named: Parameter) -> None:
@@ -44,13 +57,29 @@ class Space(Mapping[str, Parameter]):
                 raise SpaceError(f"{name}: expected Float, Int, Choice or Fidelity, not {parameter!r}")
             parameter.validate(name)
         self.names: tuple[str, ...] = tuple(self._parameters)
+        self.parameters: tuple[Parameter, ...] = tuple(self._parameters.values())
         self._column = {name: j for j, name in enumerate(self.names)}
         self._conditions = {name: self._read_condition(name) for name in self.names}
-        self._order = self._parents_first()
-        if all(parameter.fidelity for parameter in self._parameters.values()):
+        self._order = self._sorted_parents_first()
+        if all(parameter.fidelity for parameter in self.parameters):
             raise SpaceError("a space needs at least one parameter that is not a fidelity")
+        self.target: dict[str, float | int] = {
+            name: parameter.goal for name, parameter in self._parameters.items() if isinstance(parameter, Fidelity)
+        }
+        self.fidelities: tuple[str, ...] = tuple(self.target)
+        self.target_units: dict[int, float] = {
+            self._column[name]: float(self[name].to_unit(goal)) for name, goal in self.target.items()
+        }
+        self.level_units: dict[int, Array] = {
+            j: parameter.grid_units()
+            for j, parameter in enumerate(self.parameters)
+            if parameter.levels is not None and parameter.levels <= MAX_TABULATED_LEVELS and not parameter.fidelity
+        }
+        self._links = self._read_links()
+        self._rounding = _Rounding(self.parameters)
+        self._json = json.dumps({name: parameter.to_dict() for name, parameter in self._parameters.items()}, allow_nan=False)
 
-    # -- as a mapping, and in print ------------------------------------------------------------------------------
+    # -- as a mapping, and as text -------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -61,20 +90,34 @@ class Space(Mapping[str, Parameter]):
     def __len__(self) -> int:
         return len(self._parameters)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._parameters
+
+    def keys(self) -> KeysView[str]:  # the dict's own views: those of Mapping look up every name again
+        return self._parameters.keys()
+
+    def values(self) -> ValuesView[Parameter]:
+        return self._parameters.values()
+
+    def items(self) -> ItemsView[str, Parameter]:
+        return self._parameters.items()
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Space) and self.to_json() == other.to_json()
+        return isinstance(other, Space) and self._json == other._json
 
     def __hash__(self) -> int:
-        return hash(self.to_json())
+        return hash(self._json)
 
     def __repr__(self) -> str:
         return "Space(" + ", ".join(f"{name}={parameter!r}" for name, parameter in self.items()) + ")"
 
     def to_json(self) -> str:
-        return json.dumps({name: parameter.to_dict() for name, parameter in self.items()}, allow_nan=False)
+        """The space as JSON; ``from_json`` is the inverse."""
+        return self._json
 
     @classmethod
     def from_json(cls, text: str | Mapping[str, Any]) -> Space:
+        """The space from JSON, or from the dict that the JSON stands for."""
         try:
             fields = json.loads(text) if isinstance(text, str) else text
         except json.JSONDecodeError as error:
@@ -109,7 +152,8 @@ class Space(Mapping[str, Parameter]):
             allowed[parent] = frozenset(levels)
         return allowed
 
-    def _parents_first(self) -> tuple[str, ...]:
+    def _sorted_parents_first(self) -> tuple[str, ...]:
+        """The names in topological order."""
         order: list[str] = []
         waiting = list(self.names)
         while waiting:
@@ -120,66 +164,46 @@ class Space(Mapping[str, Parameter]):
             waiting = [name for name in waiting if name not in ready]
         return tuple(order)
 
-    def parents(self, name: str) -> tuple[str, ...]:
-        return tuple(self._conditions[name])
-
-    @property
-    def parents_first(self) -> dict[str, int]:
-        """Names and their columns, in an order in which whether a parameter is active is settled before its turn."""
-        return {name: self._column[name] for name in self._order}
-
-    def active(self, U: Array) -> NDArray[np.bool_]:
-        """Which parameters count at each point of U."""
-        mask = np.ones(U.shape, dtype=bool)
-        indices: dict[int, NDArray[np.intp]] = {}
-        for column, above, allowed in self._links:
-            if above not in indices:
-                indices[above] = self[self.names[above]].index(U[:, above])
-            mask[:, column] &= mask[:, above] & allowed[indices[above]]
-        return mask
-
-    @cached_property
-    def _links(self) -> list[tuple[int, int, NDArray[np.bool_]]]:
-        """(column, parent's column, which of the parent's levels allow it) for every condition, parents first."""
+    def _read_links(self) -> tuple[tuple[int, int, NDArray[np.bool_]], ...]:
+        """(column, column of the parent, which levels of the parent allow it) for every condition, parents first."""
         links = []
         for name in self._order:
             for parent, levels in self._conditions[name].items():
                 allowed = np.zeros(self[parent].levels or 0, dtype=bool)
                 allowed[list(levels)] = True
                 links.append((self._column[name], self._column[parent], allowed))
-        return links
+        return tuple(links)
 
-    @cached_property
-    def ladders(self) -> dict[int, Array]:
-        """The unit coordinates of all values, by column, for parameters with few of them (fidelities apart)."""
-        return {
-            j: parameter.grid_units()
-            for j, parameter in enumerate(self.values())
-            if parameter.levels is not None and parameter.levels <= FEW_ENOUGH and not parameter.fidelity
-        }
-
-    # -- fidelities ------------------------------------------------------------------------------------------------
+    def parents(self, name: str) -> tuple[str, ...]:
+        """The parameters on which this one is conditional."""
+        return tuple(self._conditions[name])
 
     @property
-    def fidelities(self) -> tuple[str, ...]:
-        return tuple(name for name, parameter in self.items() if parameter.fidelity)
+    def topological_order(self) -> dict[str, int]:
+        """Names and their columns, every parent before its children."""
+        return {name: self._column[name] for name in self._order}
 
-    @property
-    def target(self) -> dict[str, float | int]:
-        """The fidelities at which the answer is wanted."""
-        return {name: parameter.goal for name, parameter in self.items() if isinstance(parameter, Fidelity)}
+    def active(self, U: Array) -> NDArray[np.bool_]:
+        """Which parameters are active at each point (m x D)."""
+        mask = np.ones(U.shape, dtype=bool)
+        levels: dict[int, NDArray[np.intp]] = {}
+        for column, parent, allowed in self._links:
+            if parent not in levels:
+                levels[parent] = self.parameters[parent].index(U[:, parent])
+            mask[:, column] &= mask[:, parent] & allowed[levels[parent]]
+        return mask
+
+    # -- configs and points ------------------------------------------------------------------------------------------
 
     def at_target(self, U: Array) -> Array:
         """U with every fidelity moved to its target."""
         U = U.copy()
-        for name, goal in self.target.items():
-            U[:, self._column[name]] = self[name].to_unit(goal)
+        for column, unit in self.target_units.items():
+            U[:, column] = unit
         return U
 
-    # -- configs and points ------------------------------------------------------------------------------------------
-
     def check(self, config: Mapping[str, Any]) -> Config:
-        """The config in its canonical form, missing fidelities at their target; a ConfigError if it does not fit."""
+        """The config in its canonical form, missing fidelities at their target; a ConfigError if it does not fit the space."""
         if not isinstance(config, Mapping):
             raise ConfigError(f"a configuration is a dict of parameter values, not {config!r}")
         unknown = [name for name in config if name not in self]
@@ -206,35 +230,36 @@ class Space(Mapping[str, Parameter]):
         """The point of a valid config; inactive coordinates are 0.5."""
         u = np.full(len(self), 0.5)
         for name, value in config.items():
-            parameter = self[name]
+            parameter = self._parameters[name]
             u[self._column[name]] = parameter.to_unit(parameter.level_of(value, name) if isinstance(parameter, Choice) else value)
         return u
 
     def decode(self, u: Array) -> Config:
         """The config at a point: always valid, inactive parameters absent."""
         mask = self.active(u[None, :])[0]
-        return {name: parameter.from_unit(float(u[j])) for j, (name, parameter) in enumerate(self.items()) if mask[j]}
+        return {name: parameter.from_unit(float(u[j])) for j, (name, parameter) in enumerate(self._parameters.items()) if mask[j]}
 
     def snap(self, U: Array) -> Array:
-        """Points moved to those of the configs they decode to; two points of the same config become equal."""
-        U = np.column_stack([parameter.snap(U[:, j]) for j, parameter in enumerate(self.values())])
-        U[~self.active(U)] = 0.5
+        """Points rounded to those of the configs they decode to: two points of the same config become equal."""
+        U = self._rounding(U)
+        if self._links:
+            U[~self.active(U)] = 0.5
         return U
 
     def key(self, config: Mapping[str, Any]) -> str:
-        """A text that is equal for equal configs."""
+        """A text that is the same for equal configs."""
         return json.dumps({name: plain(config[name]) for name in self.names if name in config}, sort_keys=True)
 
     # -- finite spaces -----------------------------------------------------------------------------------------------
 
     def cardinality(self) -> float:
-        """How many configs there are at the target fidelity; inf when there is a continuous parameter."""
+        """The number of configs at the target fidelity; inf with a continuous parameter."""
         free = [name for name in self._order if not self[name].fidelity]
         if any(self[name].levels is None for name in free):
             return math.inf
         above = {parent for name in free for parent in self._conditions[name]}
-        if math.prod(self[name].levels or 1 for name in above) > 100_000:
-            return math.inf  # too many combinations of parents to count; nobody will exhaust such a space
+        if math.prod(self[name].levels or 1 for name in above) > MAX_PARENT_COMBINATIONS:
+            return math.inf  # too many to count, and to exhaust
         total = 0.0
         for levels in self._assignments([name for name in free if name in above]):
             total += math.prod(
@@ -258,10 +283,12 @@ class Space(Mapping[str, Parameter]):
 
     def grid(self) -> Array:
         """Every point of a finite space, at the target fidelity, each config once."""
-        return self._grid
+        grid = _GRIDS.get(self)
+        if grid is None:
+            grid = _GRIDS[self] = self._make_grid()
+        return grid
 
-    @cached_property
-    def _grid(self) -> Array:
+    def _make_grid(self) -> Array:
         free = [name for name in self._order if not self[name].fidelity]
         axes = np.meshgrid(*(self[name].grid_units() for name in free), indexing="ij")
         U = np.full((axes[0].size, len(self)), 0.5)
@@ -269,8 +296,44 @@ class Space(Mapping[str, Parameter]):
         return np.unique(self.snap(self.at_target(U)), axis=0)
 
 
+class _Rounding:
+    """``snap`` of all parameters at once: the same operations, and the same results bit for bit.
+
+    choices  columns of Choice parameters, with k options each
+    steps    columns of whole numbers and steps on a linear scale: low, step, k levels, and the ends a and b (see ``parameters``)
+    others   columns of whole numbers on a log scale, one by one
+    """
+
+    def __init__(self, parameters: Sequence[Parameter]) -> None:
+        grids = [(j, each) for j, each in enumerate(parameters) if isinstance(each, Numeric) and each.levels is not None]
+        stepped = [(j, each) for j, each in grids if not each.log]
+        self.others = [(j, each) for j, each in grids if each.log]
+        self.choices = np.array([j for j, each in enumerate(parameters) if isinstance(each, Choice)], dtype=np.intp)
+        self.options = np.array([parameters[j].levels for j in self.choices], dtype=float)
+        self.steps = np.array([j for j, _ in stepped], dtype=np.intp)
+        self.low = np.array([each.low for _, each in stepped], dtype=float)
+        self.step = np.array([1.0 if each.step is None else each.step for _, each in stepped], dtype=float)
+        self.levels = np.array([each.levels for _, each in stepped], dtype=float)
+        ends = np.array([each.ends() for _, each in stepped], dtype=float).reshape(len(stepped), 2)
+        self.start, self.width = ends[:, 0], ends[:, 1] - ends[:, 0]
+
+    def __call__(self, U: Array) -> Array:
+        V = np.empty(U.shape)
+        np.clip(U, 0.0, 1.0, out=V)  # all that a continuous parameter needs
+        if len(self.choices):
+            level = np.clip(np.floor(U[:, self.choices] * self.options), 0, self.options - 1)
+            V[:, self.choices] = (level + 0.5) / self.options
+        if len(self.steps):
+            raw = self.start + V[:, self.steps] * self.width
+            values = self.low + np.clip(np.rint((raw - self.low) / self.step), 0, self.levels - 1) * self.step
+            V[:, self.steps] = (np.clip(np.rint((values - self.low) / self.step), 0, self.levels - 1) + 0.5) / self.levels
+        for j, parameter in self.others:
+            V[:, j] = parameter.snap(U[:, j])
+        return V
+
+
 def _parameter(entry: Mapping[str, Any], name: str) -> Parameter:
-    """The inverse of a parameter's ``to_dict``."""
+    """The parameter from its dict: the inverse of ``to_dict``."""
     fields = dict(entry)
     kind = fields.pop("kind", None)
     if kind not in _KINDS:

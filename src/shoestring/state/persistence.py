@@ -1,134 +1,104 @@
-"""How a study is kept: what a storage is told of it, and how it is found again.
+"""The serializer of studies: what a storage keeps of a study, how it is opened again, and a study as JSON text.
 
-Kept are the space, the settings, the trials and what waits; method, model and rules are code, of which a text is kept where they
-have one (``EI()``), so that the command line and ``Study.load`` can go on with them.
-
-A study as text, and back.
+Kept are the space, the settings, the trials and the queue. Method, model and rules are code: their text is kept where they have
+one (``EI()``, see ``registry``), so that the command line and ``Study.load`` can go on with them. The keys below are a stored
+format: they stay as they are.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..budget import Budget
 from ..data.trial import Trial
 from ..errors import Conflict, MethodError, ShoestringError, StudyError
-from ..space.extend import known_space, look_again, require_same
+from ..space.extend import known_space, require_same
 from ..space.space import Space
-from ..storage import Storage, StudyRecord, open_storage
-from .registry import NAMES, read_code, text_of
-from .study_state import StudyState
-
-if TYPE_CHECKING:
-    from ..study import Study
+from ..storage import Storage, StudyRecord
+from .registry import KINDS, read_code
+from .study_state import StudySettings, StudyState
 
 log = logging.getLogger("shoestring")
 
-SETTINGS = ("direction", "seed", "initial", "unit", "per_hour")
-LEASE = 60.0  # seconds: how long the trials of a worker that is gone stay where they are
+KEYS = ("direction", "seed", "initial", "unit", "per_hour")
+LEASE_SECONDS = 60.0  # how long the trials of a lost worker stay reserved
+JSON_VERSION = 1
 
 
-def find_storage(where: str | os.PathLike[str] | Storage | None) -> Storage:
-    return open_storage("memory" if where is None else where)
+def settings_to_dict(settings: StudySettings, space: Space | None = None) -> dict[str, Any]:
+    """The settings, and the space where it is given: JSON-ready."""
+    state: dict[str, Any] = {name: getattr(settings, name) for name in KEYS}
+    state["budget"] = None if settings.budget is None else asdict(settings.budget)
+    state["code"] = settings.code
+    return state if space is None else state | {"space": json.loads(space.to_json())}
 
 
-def settings_of(study: Study) -> dict[str, Any]:
-    """All that is needed to make it again, JSON-ready."""
-    state: dict[str, Any] = {name: getattr(study, name) for name in SETTINGS}
-    state["budget"] = None if study.budget is None else asdict(study.budget)
-    state["space"] = json.loads(study.space.to_json())
-    state["code"] = study.code
-    return state
+def read_budget_dict(stored: Mapping[str, Any]) -> Budget | None:
+    return Budget(**stored["budget"]) if stored.get("budget") else None
 
 
-def begun(study: Study, storage: Storage, name: str, lease: float, extend: bool) -> StudyState:
-    """The study in its storage: as it is there, perhaps with a wider space, or new, saved before its first trial."""
-    record, new = storage.begin(name, settings_of(study))
-    if not new:  # somebody else may have been quicker
+# -- in a storage ------------------------------------------------------------------------------------------------------
+
+
+def open_study(
+    storage: Storage, name: str, space: Space, settings: StudySettings, *, extend: bool = False, lease: float = LEASE_SECONDS
+) -> StudyState:
+    """The study of that name in a storage: as it is there, perhaps with a wider space, or new, saved before its first trial."""
+    found = storage.find(name)
+    space = known_space(found, space, extend)
+    if found is not None:
+        adopt_settings(settings, found)
+    record, new = storage.begin(name, settings_to_dict(settings, space))
+    if not new:  # another process may have been faster
         if not extend:
-            require_same(Space.from_json(record.settings["space"]), study.space, name)
-        take_over(study, record)
+            require_same(Space.from_json(record.settings["space"]), space, name)
+        adopt_settings(settings, record)
         if extend:
-            save_wider(study, storage, record)
-    return StudyState(study.space, storage, record.id, lease, partial(look_again, study))
+            save_wider_space(storage, record, space, settings)
+    return StudyState(storage, record.id, name, space, settings, lease=lease)
 
 
-def take_over(study: Study, found: StudyRecord) -> None:
-    """The settings of the study that is there go before those given: its next suggestion must not depend on who asks."""
-    given = {name: getattr(study, name) for name in SETTINGS}
+def adopt_settings(settings: StudySettings, found: StudyRecord) -> None:
+    """Settings of the study that is there go before those given: its next suggestion must not depend on who asks."""
+    given = {name: getattr(settings, name) for name in KEYS}
     for name in ("seed", "initial", "unit", "per_hour"):
-        setattr(study, name, found.settings[name])
+        setattr(settings, name, found.settings[name])
     if found.trials:
-        study.direction = found.settings["direction"]  # ``minimize`` or ``maximize`` says so if this is the wrong one
-    if study.budget is None and found.settings.get("budget"):
-        study.budget = Budget(**found.settings["budget"])
-    changed = [name for name in ("seed", "initial", "unit") if given[name] != getattr(study, name)]
+        settings.direction = found.settings["direction"]  # ``minimize`` or ``maximize`` says so if this is the wrong one
+    if settings.budget is None:
+        settings.budget = read_budget_dict(found.settings)
+    changed = [name for name in ("seed", "initial", "unit") if given[name] != getattr(settings, name)]
     if changed:
-        own = ", ".join(f"{name}={getattr(study, name)}" for name in changed)
+        own = ", ".join(f"{name}={getattr(settings, name)}" for name in changed)
         log.info("study %r goes on with its own %s", found.name, own)
 
 
-def save(study: Study) -> None:
-    """Tell the storage of settings that have changed; what others keep beside them stays.
+def save_wider_space(storage: Storage, record: StudyRecord, space: Space, settings: StudySettings) -> None:
+    """Store the space in place of a narrower one.
 
-    So does the space: another process may have widened it since this one looked.
-    """
-    settings = settings_of(study)
-    del settings["space"]
-    study.storage.revise(study.state.study, settings)
-
-
-def save_wider(study: Study, storage: Storage, record: StudyRecord) -> None:
-    """Have the storage keep the study's space in place of a narrower one.
-
-    Of two that widen it at the same time, the second looks again: its space must hold that of the first, and so its trials.
+    Of two processes that extend it at the same time, the second looks again: its space must hold that of the first.
     """
     while True:
-        settings, known = settings_of(study), record.settings["space"]
-        if known_space(record, study.space, extend=True) is not study.space:
-            del settings["space"]  # it is there already, perhaps in another order
+        known, changed = record.settings["space"], settings_to_dict(settings, space)
+        if known_space(record, space, extend=True) is not space:
+            del changed["space"]  # it is there already, perhaps in another order
         else:
-            settings["earlier"] = [*record.settings.get("earlier", []), known]
+            changed["earlier"] = [*record.settings.get("earlier", []), known]
         try:
-            storage.revise(record.id, settings, if_still={"space": known})
+            storage.revise(record.id, changed, if_still={"space": known})
             return
         except Conflict:
             record = find_record(storage, record.name)
 
 
-def load(kind: type[Study], where: Any, name: str | None, code: Mapping[str, Any]) -> Study:
-    """A study that is there."""
-    storage = find_storage(where)
-    record = find_record(storage, name)
-    kept = dict(record.settings)
-    budget = Budget(**kept["budget"]) if kept.get("budget") else None
-    kinds = kept.get("code") or {}
-    for part in NAMES:
-        text = kinds.get(part, "auto")
-        if part in code:
-            continue
-        if text is None:
-            raise MethodError(
-                f"study {record.name!r} was made with a {part} of which no text could be kept; give it again: "
-                f"Study.load(storage, {record.name!r}, {part}=...)"
-            )
-        if not (part == "model" and text == "auto"):
-            code = {**code, part: read_code(part, text)}
-    settings = {each: kept[each] for each in SETTINGS}
-    return kind(Space.from_json(kept["space"]), storage=storage, name=record.name, budget=budget, **settings, **code)
-
-
 def find_record(storage: Storage, name: str | None) -> StudyRecord:
-    if name is not None:
-        found = storage.find(name)
-        if found is not None:
-            return found
+    """The study of that name, or the only one; a StudyError that lists what is there."""
+    if name is not None and (found := storage.find(name)) is not None:
+        return found
     known = storage.studies()
     names = ", ".join(repr(each.name) for each in known[:20]) or "none"
     if name is not None:
@@ -138,47 +108,68 @@ def find_record(storage: Storage, name: str | None) -> StudyRecord:
     return known[0]
 
 
-def texts(code: Mapping[str, Any]) -> dict[str, str | None]:
-    """The text of each piece of code, None where there is none that could be read again."""
-    return {name: text_of(name, value) for name, value in code.items()}
+def load_arguments(record: StudyRecord, code: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with which ``Study`` opens a stored study; ``code`` replaces what is stored of method, stop, ..."""
+    kept = record.settings
+    arguments: dict[str, Any] = {name: kept[name] for name in KEYS}
+    arguments |= {"space": Space.from_json(kept["space"]), "name": record.name, "budget": read_budget_dict(kept)}
+    for part in KINDS:
+        text = (kept.get("code") or {}).get(part, "auto")
+        if part in code:
+            continue
+        if text is None:
+            raise MethodError(
+                f"study {record.name!r} was made with a {part} that has no text to store; give it again: "
+                f"Study.load(storage, {record.name!r}, {part}=...), or register its class: st.register(...)"
+            )
+        if not (part == "model" and text == "auto"):
+            arguments[part] = read_code(part, text)
+    return arguments | dict(code)
 
 
-VERSION = 1
-ARCHIVED = ("name", "direction", "seed", "initial", "unit", "per_hour")
+# -- as JSON text ------------------------------------------------------------------------------------------------------
 
 
-def to_json(study: Study) -> str:
-    """The whole state but for method, model and rule, which are code."""
-    state: dict[str, Any] = {"shoestring": VERSION} | {name: getattr(study, name) for name in ARCHIVED}
-    state["seconds"] = study.seconds
-    state["budget"] = None if study.budget is None else asdict(study.budget)
-    state["space"] = json.loads(study.space.to_json())
-    state["trials"] = [trial.to_dict() | {"basis": {}} for trial in study.state.trials]  # by a clock that stays here
-    state["queue"] = [[dict(each.config), dict(each.suggestion)] for each in study.state.queue]
-    return json.dumps(state, allow_nan=False)
+def to_json(state: StudyState) -> str:
+    """The whole state as text; method, models and rule only by their texts."""
+    settings = settings_to_dict(state.settings, state.space)
+    trials = [trial.to_dict() | {"basis": {}} for trial in state.trials]  # by a clock that stays here
+    queue = [[dict(each.config), dict(each.suggestion)] for each in state.queue]
+    head = {"shoestring": JSON_VERSION, "name": state.name, "seconds": state.run_status.seconds}
+    return json.dumps(head | settings | {"trials": trials, "queue": queue}, allow_nan=False)
 
 
-def from_json(kind: type[Study], text: str, **code: Any) -> Study:
-    """A study as ``to_json`` left it; ``code`` is its method, model and rule."""
+def read_json(text: str) -> dict[str, Any]:
+    """The dict that ``to_json`` wrote; a StudyError if it is something else."""
     try:
         state = json.loads(text)
-        if not isinstance(state, Mapping) or "shoestring" not in state:
-            raise StudyError("this is not a study; expected the text that Study.to_json() wrote")
-        if state["shoestring"] != VERSION:
-            raise StudyError(f"this study was written in format {state['shoestring']!r}; this version reads {VERSION}")
-        budget = Budget(**state["budget"]) if state.get("budget") else None
-        settings = {name: state[name] for name in ARCHIVED if name != "per_hour"} | {"per_hour": state.get("per_hour")}
-        study = kind(Space.from_json(state["space"]), **settings, budget=budget, **code)
-        study.unit = state["unit"]
-        study.seconds = float(state["seconds"])
-        for record in state["trials"]:
-            study.state.write(Trial.from_dict(record))
-        for config, suggestion in state["queue"]:
-            study.state.enqueue(config, suggestion)
     except json.JSONDecodeError as error:
         raise StudyError(f"this study cannot be read: {error}") from None
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, ShoestringError):
-            raise
-        raise StudyError(f"this study cannot be read: {type(error).__name__}: {error}") from error
-    return study
+    if not isinstance(state, Mapping) or "shoestring" not in state:
+        raise StudyError("this is not a study; expected the text that Study.to_json() wrote")
+    if state["shoestring"] != JSON_VERSION:
+        raise StudyError(f"this study was written in format {state['shoestring']!r}; this version reads {JSON_VERSION}")
+    return dict(state)
+
+
+def json_arguments(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with which ``Study`` makes the study of a JSON text anew, without its trials."""
+    arguments = {name: state[name] for name in KEYS if name != "per_hour"} | {"per_hour": state.get("per_hour")}
+    return arguments | {"space": Space.from_json(state["space"]), "name": state["name"], "budget": read_budget_dict(state)}
+
+
+def fill_from_json(state: StudyState, stored: Mapping[str, Any]) -> None:
+    """Write the trials and the queue of a JSON text into a new study."""
+    state.settings.unit = stored["unit"]
+    state.run_status.set_seconds(float(stored["seconds"]))
+    for record in stored["trials"]:
+        state.add(Trial.from_dict(record))
+    for config, suggestion in stored["queue"]:
+        state.enqueue(config, suggestion)
+
+
+def unreadable(error: Exception) -> Exception:
+    """What to raise for an error while a JSON text was read: the library's own errors as they are."""
+    if isinstance(error, ShoestringError):
+        return error
+    return StudyError(f"this study cannot be read: {type(error).__name__}: {error}")

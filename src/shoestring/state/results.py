@@ -1,174 +1,133 @@
-"""What a study knows of its trials, and the ways in which results enter: told, added from elsewhere, recorded by the loop.
+"""How results enter a study: reported by ``tell``, added from elsewhere, or recorded by a run.
 
-Bad input is refused here, before anything is written; a result is written once.
+Bad input is refused here, before anything is written. A result is written once.
 """
 
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 from .._validation import plain
-from ..data.history import History
 from ..data.outcome import Outcome, finish_trial, is_cost
 from ..data.trial import State, Trial
 from ..errors import MethodError, OutcomeError, TrialError
 from ..execution.evaluate import Evaluation
-from ..space.space import Space
 from ..storage.trial_lifecycle import awaits_late_result
-from .study_state import StudyState
+from .study_state import Direction, StudyState
 
 log = logging.getLogger("shoestring")
 
 
-class Records:
-    """The trials of a study. ``unit`` is that of costs, ``per_hour`` what an hour costs in it, None if nobody said."""
+@dataclass
+class Results:
+    """The results of one study: checks them, and writes them to its state."""
 
-    def __init__(
-        self, space: Space, direction: Literal["minimize", "maximize"], unit: str, per_hour: float | None
-    ) -> None:
-        self.space, self.direction, self.unit, self.per_hour = space, direction, unit, per_hour
-        self.state: StudyState
-        self._lock = threading.RLock()
+    state: StudyState
+    warned_of_unit: bool = False  # whether it was said that seconds are counted in another unit
 
-    @property
-    def history(self) -> History:
-        """The trials so far: a copy, which is yours to change."""
-        self.refresh()
-        return self.detached()
-
-    def detached(self) -> History:
-        """A copy of the trials that this process knows of."""
-        return History(tuple(trial.detached() for trial in self.state.trials), self.space, self.direction == "maximize")
-
-    @property
-    def best(self) -> Trial | None:
-        """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
-        if self.state.heart is not None and not len(self.state):  # no need to read all the others
-            self.state.look_again()
-            return self.state.storage.best(self.state.study, self.direction == "maximize")
-        self.refresh()
-        found = self.log.best
-        return None if found is None else found.detached()
-
-    def refresh(self) -> None:
-        """Learn what other processes have written."""
-        with self._lock:
-            self.state.refresh()
-
-    @property
-    def log(self) -> History:
-        """The trials that this process knows of, shared with the study: to look at, not to change."""
-        return self.state.history(self.direction == "maximize")
-
-    def tell(
-        self,
-        trial: Trial | int,
-        value: float | Outcome | None = None,
-        *,
-        cost: float | None = None,
-        folds: Sequence[float] | None = None,
-        gradient: Mapping[str, float] | None = None,
-        error: str | None = None,
-        censored: bool = False,
-    ) -> Trial:
-        """Record what came of a trial: a value (or the folds it is the mean of), or an error.
-
-        ``censored=True``: the evaluation was cut off, so the cost is a lower bound.
-
-        A NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost. Bad input
-        raises OutcomeError and leaves the trial open; telling the same result twice changes nothing.
-        """
-        with self._lock:
-            opened = self._find(trial)
-            told = value if isinstance(value, Outcome) else Outcome(value)
-            given: dict[str, Any] = {"cost": cost, "folds": folds, "gradient": gradient}
-            told = replace(told, **{name: item for name, item in given.items() if item is not None})
-            return self._close(opened, told, error, self.state.seconds_open(opened), censored=censored).detached()
-
-    def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Have a config asked next (after those enqueued before it)."""
-        with self._lock:
-            self.state.enqueue(self.space.check(config), {"by": "you", "why": "enqueued"})
-
-    def add(self, config: Mapping[str, Any], value: float | None = None, **results: Any) -> Trial:
-        """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; ``folds=``, ``gradient=``, ``error=`` as for tell."""
-        with self._lock:
-            error, censored = results.pop("error", None), results.pop("censored", False)
-            told = replace(value if isinstance(value, Outcome) else Outcome(value), **results)
-            draft = self.state.draft(self.space.check(config), {"by": "you", "why": "added"})
-            finished = finish_trial(draft, told, error, None, censored=censored, space=self.space)
-            return self.state.write(finished).detached()
-
-    @property
-    def price_of_a_second(self) -> float:
-        """What a second counts as in the study's unit."""
-        return 1.0 if self.per_hour is None else self.per_hour / 3600.0
-
-    def _find(self, trial: Trial | int) -> Trial:
+    def find(self, trial: Trial | int) -> Trial:
+        """The study's own record of a trial; a TrialError if there is none."""
+        state = self.state
         number = trial.number if isinstance(trial, Trial) else plain(trial)
-        if isinstance(number, int) and number >= len(self.state):  # else the storage tells if others were quicker
-            self.state.refresh()
-        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.state):
-            raise TrialError(f"there is no trial {number!r} in this study; it has {len(self.state)}")
-        found = self.state.trials[number]
+        if isinstance(number, int) and number >= len(state):  # else the storage finds out if another process was faster
+            state.refresh()
+        if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(state):
+            raise TrialError(f"there is no trial {number!r} in this study; it has {len(state)}")
+        found = state.trials[number]
         if isinstance(trial, Trial) and trial.asked_at != found.asked_at:
             raise TrialError(f"trial {number} was asked by another study, not by this one")
         return found
 
+    def tell(self, trial: Trial | int, outcome: Outcome, error: str | None = None, censored: bool = False) -> Trial:
+        """Record what came of a trial that was asked."""
+        with self.state.lock:
+            opened = self.find(trial)
+            return self._close(opened, outcome, error=error, seconds=self.state.seconds_open(opened), censored=censored)
+
+    def add(self, config: Mapping[str, Any], outcome: Outcome, error: str | None = None, censored: bool = False) -> Trial:
+        """Record a result from elsewhere."""
+        with self.state.lock:
+            space = self.state.space
+            draft = self.state.draft(space.check(config), {"by": "you", "why": "added"})
+            return self.state.add(finish_trial(draft, outcome, error, None, censored=censored, space=space))
+
+    def record(self, trial: Trial, evaluation: Evaluation) -> Trial:
+        """Record an evaluation of a run; a result that cannot be read is a failed trial."""
+        with self.state.lock:
+            opened = self.state.trials[trial.number]
+            rest: dict[str, Any] = {"seconds": evaluation.seconds, "reports": evaluation.reports}
+            try:
+                how: dict[str, Any] = {"censored": evaluation.censored, "stopped": evaluation.stopped}
+                kept = self._close(opened, evaluation.outcome, error=evaluation.error, **how, **rest)
+            except OutcomeError as error:
+                cost = evaluation.outcome.cost if is_cost(evaluation.outcome.cost) else None
+                kept = self._close(opened, Outcome(None, cost), error=str(error), **rest)
+            except TrialError as error:  # another result was there before: no reason to end the other trials
+                log.warning("%s; what was found now is not kept", error)
+                return self.state.trials[trial.number]
+            self._warn_of_unit(kept)
+            return kept
+
+    def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> bool:
+        """Abandon a trial that was interrupted and have its config asked first; False if it has finished.
+
+        ``died``: its worker did. A config with which that happens again and again has failed.
+        """
+        with self.state.lock:
+            trial = self.state.trials[number]
+            if trial.finished:
+                return False
+            self.state.give_back(trial, reports, died)
+            return True
+
+    def set_direction(self, direction: Direction) -> None:
+        """Fix whether values are minimized or maximized; a MethodError if there are results of the other direction."""
+        with self.state.lock:
+            self.state.refresh()  # another process may have fixed it
+            if direction == self.state.settings.direction:
+                return
+            if any(trial.state is State.DONE for trial in self.state.trials):
+                begun = self.state.settings.direction
+                raise MethodError(f"this study was begun to {begun}; its results cannot be read in the other direction")
+            self.state.settings.direction = direction
+            self.state.save_settings({"direction": direction})
+
     def _close(
         self,
         trial: Trial,
-        told: Outcome,
+        outcome: Outcome,
+        *,
         error: str | None,
         seconds: float | None,
         reports: Sequence[Any] = (),
         censored: bool = False,
         stopped: Mapping[str, str] | None = None,
     ) -> Trial:
-        finished = finish_trial(trial, told, error, seconds, reports, censored, self.price_of_a_second, self.space, stopped)
+        price, space = self.state.settings.price_of_a_second, self.state.space
+        finished = finish_trial(trial, outcome, error, seconds, reports, censored, price, space, stopped)
         late = trial.state is State.RUNNING or awaits_late_result(trial)  # a late result is a result
         kept = self.state.close(finished) if late else trial
         same = (kept.state, kept.value, kept.error) == (finished.state, finished.value, finished.error)
-        if same and (told.cost is None or kept.cost == finished.cost):
+        if same and (outcome.cost is None or kept.cost == finished.cost):
             return kept
         raise TrialError(f"trial {trial.number} is already {kept.state} with value {kept.value}; it cannot be changed")
 
-    def record(self, trial: Trial, seen: Evaluation) -> Trial:
-        """Record an evaluation; a result that cannot be read is a failed trial."""
-        with self._lock:
-            opened = self.state.trials[trial.number]
-            try:
-                return self._close(opened, seen.outcome, seen.error, seen.seconds, seen.reports, seen.censored, seen.stopped)
-            except OutcomeError as error:
-                cost = seen.outcome.cost if is_cost(seen.outcome.cost) else None
-                return self._close(opened, Outcome(None, cost), str(error), seen.seconds, seen.reports)
-            except TrialError as error:  # somebody else has told another result: no reason to end the others
-                log.warning("%s; what was found now is not kept", error)
-                return self.state.trials[trial.number]
-
-    def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> bool:
-        """Abandon a trial that was interrupted, charge it, and have its config asked first; False if it has finished.
-
-        ``died``: its worker did. A config with which that happens again and again has failed.
-        """
-        with self._lock:
-            trial = self.state.trials[number]
-            if trial.finished:
-                return False
-            seconds = self.state.seconds_open(trial)
-            priced = seconds is not None and (self.unit == "s" or self.per_hour is not None)
-            self.state.give_back(trial, (seconds or 0.0) * self.price_of_a_second if priced else None, reports, died)
-            return True
-
-    def _set_direction(self, direction: Literal["minimize", "maximize"]) -> None:
-        self.refresh()  # another process may have settled it
-        if direction == self.direction:
+    def _warn_of_unit(self, trial: Trial) -> None:
+        """Say so once when seconds are counted as if they were the study's unit."""
+        settings = self.state.settings
+        if settings.time_has_a_price or trial.cost is None or trial.cost != trial.seconds or self.warned_of_unit:
             return
-        if any(trial.state is State.DONE for trial in self.state.trials):
-            raise MethodError(f"this study was begun to {self.direction}; its results cannot be read the other way up")
-        self.direction = direction
-        self.state.storage.revise(self.state.study, {"direction": direction})
+        self.warned_of_unit = True
+        log.warning(
+            "trial %d gave no cost, so its seconds are counted as %s; return st.Outcome(value, cost=...), "
+            "or say what an hour costs: st.Budget(..., per_hour=...)", trial.number, settings.unit,
+        )
+
+
+def merged_outcome(value: float | Outcome | None, **given: Any) -> Outcome:
+    """The outcome that ``tell`` and ``add`` were given: a value or an Outcome, with the other arguments laid over it."""
+    outcome = value if isinstance(value, Outcome) else Outcome(value)
+    return replace(outcome, **{name: item for name, item in given.items() if item is not None})

@@ -1,29 +1,32 @@
-"""A study's book: its trials in order of number, what waits to be asked, and since when the open ones run.
+"""The state of a study: its settings, its spaces, its trials in order of number, the queue, and which trials run here.
 
-The one place where a study's state lives; everything else is computed from it. It is a copy of what the storage holds, brought up
-to date by ``refresh``, and everything is written to the storage first.
+This is the one place where a study's state lives; everything else is computed from it. It is a copy of what the storage holds,
+brought up to date by ``refresh``. Everything is written to the storage first.
 
-How a study goes on as a whole, for all that work on it: how long it took, and whether somebody wants it to end.
+Several processes may share a study. Each has a state of its own and learns from the storage what the others have written: trials,
+settings, a wider space, a request to stop.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
+from ..budget import Budget
 from ..data.history import History
 from ..data.persistent_list import PersistentList
 from ..data.trial import State, Trial
 from ..data.trial_table import ROWS_PER_WRITE, TrialTable
-from ..errors import Away, ConfigError, Conflict, StorageError, StudyError
+from ..errors import Away, BudgetError, ConfigError, Conflict, StorageError, StudyError
 from ..execution.signals import shielded
+from ..space.extend import spaces_of
 from ..space.space import Config, Space
 from ..storage.base import Changes, Limits, Storage, Stored, Waiting
-from ..storage.codec import many_at_once
 from ..storage.heartbeat import Heartbeat, surely_dead
 from ..storage.memory import MemoryStorage
 from ..storage.patience import SHORT, patience
@@ -31,61 +34,173 @@ from ..storage.trial_lifecycle import lost
 
 log = logging.getLogger("shoestring")
 
+Direction = Literal["minimize", "maximize"]
+SECONDS_BETWEEN_REPORTS = 1.0  # a trial's reports are stored at most this often
+
+
+@dataclass
+class StudySettings:
+    """What a study was made with, shared by all processes that work on it.
+
+    unit      of the trials' costs;   per_hour  what an hour costs in it, None if that is not known
+    budget    that of the last run, or the one that ``ask`` plans with
+    code      the texts of method, stop, model, cost_model and subset; None where there is no such text
+    """
+
+    direction: Direction
+    seed: int
+    initial: int
+    unit: str = "s"
+    per_hour: float | None = None
+    budget: Budget | None = None
+    code: Mapping[str, str | None] = field(default_factory=dict)
+
+    @property
+    def maximize(self) -> bool:
+        return self.direction == "maximize"
+
+    @property
+    def price_of_a_second(self) -> float:
+        """What a second counts as in the study's unit."""
+        return 1.0 if self.per_hour is None else self.per_hour / 3600.0
+
+    @property
+    def time_has_a_price(self) -> bool:
+        """Whether seconds can be charged in the study's unit."""
+        return self.unit == "s" or self.per_hour is not None
+
+
+class RunStatus:
+    """How long a study took so far, and whether a stop was requested, for all processes that work on it.
+
+    halted  why a stop was requested, None if that is over;   halts  how many requests there were,
+    heard   and how many of them came before the present run, which they do not concern
+    """
+
+    def __init__(self, storage: Storage, study: int) -> None:
+        self.storage, self.study = storage, study
+        self.halted: str | None = None
+        self.halts = self.heard = 0
+        self._stored, self._reached = 0.0, 0.0  # seconds as they are stored, and as this process knows them
+
+    def update(self, changes: Changes) -> None:
+        """Take over what other processes have written."""
+        self.halted, self.halts, self._stored = changes.halted, changes.halts, changes.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds that the study took so far."""
+        return max(self._stored, self._reached)
+
+    def set_seconds(self, seconds: float) -> None:
+        """The study took so long, or longer if another process says so. Stored once it is a second more than what is stored.
+
+        A storage that does not answer is updated later: this is bookkeeping, and no reason to wait or to fail.
+        """
+        self._reached = max(self._reached, seconds)
+        if self._reached >= self._stored + 1.0:
+            with contextlib.suppress(StorageError), patience(SHORT):
+                self.save_seconds()
+
+    def save_seconds(self) -> None:
+        """Store the seconds. Of several processes at work, the one that has counted most is right: so this can be repeated."""
+        reached = self._reached
+        if reached > self._stored:
+            self.storage.revise(self.study, seconds=reached)
+            self._stored = reached
+
+    def request_stop(self, reason: str) -> None:
+        """Ask all processes that work on the study to stop, this one first."""
+        self.storage.revise(self.study, halted=reason)
+        self.halted, self.halts = reason, max(self.halts, self.heard + 1)
+
+    def start_run(self) -> None:
+        """A run begins: earlier requests are over. Other processes may not have seen them yet, so the count stays."""
+        self.heard = self.halts
+        if self.halted is not None:
+            self.storage.revise(self.study, halted=None)
+            self.halted = None
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the present run has to end; None if no stop was requested."""
+        return (self.halted or "halted by request") if self.halts > self.heard else None
+
 
 class StudyState:
-    """Trials are written when they are opened and once more when they are closed."""
+    """One study as this process knows it. Trials are written when they are opened, and once more when they are closed.
 
-    def __init__(self, space: Space, storage: Storage, study: int, lease: float, look_again: Callable[[], object]) -> None:
-        """``look_again`` is called before trials are read if somebody has revised the study's settings, its space perhaps."""
-        self.space, self.storage, self.study = space, storage, study
-        self.look_again = look_again
-        self._seal: int | None = None  # of the settings as they were looked at last
+    lock         held while the state changes or a suggestion is computed
+    spaces       all spaces that the study had, one after the other: it may have been extended; the last is that of today
+    heartbeat    renews the leases of this process's trials; None in memory, where no other process can take them
+    """
+
+    def __init__(
+        self, storage: Storage, study: int, name: str, space: Space, settings: StudySettings, *, lease: float
+    ) -> None:
+        self.storage, self.study, self.name = storage, study, name
+        self.settings, self.spaces = settings, [space]
+        self.lock = threading.RLock()
         self.trials: PersistentList[Trial] = PersistentList()
         self.table = TrialTable(space)
         self.queue: list[Waiting] = []
-        self.clock = 0
+        self.clock = 0  # of the storage: the last change that this process knows
         self.run_status = RunStatus(storage, study)
-        self.heart = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
-        self._reported: dict[int, float] = {}  # when a trial's reports were kept last
-        self._unsure: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and the token of its lease
-        self._here: dict[int, float] = {}  # trials opened by this process that run -> when, by its steady clock
+        self.heartbeat = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
+        self._settings_version: int | None = None  # of the settings that were read last
+        self._asking = 0  # depth of ``asking``
+        self._reported: dict[int, float] = {}  # when a trial's reports were stored last
+        self._unconfirmed: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and its lease's token
+        self._own: dict[int, float] = {}  # running trials that this process opened -> when, by its steady clock
 
     def __len__(self) -> int:
         return len(self.trials)
 
+    @property
+    def space(self) -> Space:
+        return self.spaces[-1]
+
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def refresh(self) -> None:
-        """Learn what others have written."""
+        """Learn what other processes have written."""
         changes = self.storage.since(self.study, self.clock)
-        if changes.seal != self._seal:
-            self.look_again()
-            self._seal = changes.seal
-        self._take_all(changes.trials)
+        if changes.seal != self._settings_version:
+            self.reload_settings()
+            self._settings_version = changes.seal
+        for start in range(0, len(changes.trials), ROWS_PER_WRITE):
+            self._insert(changes.trials[start : start + ROWS_PER_WRITE])
         self.clock, self.queue = changes.clock, list(changes.queue)
-        self.run_status.take(changes)
+        self.run_status.update(changes)
 
-    def widen(self, space: Space) -> None:
-        """Go on in a space that holds the present one."""
-        self.space, self.table = space, TrialTable.of(self.trials, space)
+    def reload_settings(self) -> None:
+        """Take over settings that another process has changed, and its space if that was extended."""
+        found = self.storage.find(self.name)
+        if found is None:
+            return
+        self.settings.unit, self.settings.per_hour = found.settings["unit"], found.settings["per_hour"]
+        if found.trials:
+            self.settings.direction = found.settings["direction"]
+        *earlier, latest = spaces_of(found)
+        if list(latest.items()) == list(self.space.items()):  # another order of the parameters would give other suggestions
+            self.spaces = [*earlier, self.space]
+            return
+        if dict(latest) != dict(self.space):
+            log.info("the space of study %r was extended by another process; this one goes on in it", self.name)
+        self.spaces, self.table = [*earlier, latest], TrialTable.of(self.trials, latest)
 
-    def _take_all(self, found: Sequence[Stored]) -> None:
-        with many_at_once() if len(found) > ROWS_PER_WRITE else contextlib.nullcontext():
-            for start in range(0, len(found), ROWS_PER_WRITE):
-                self._take_together(found[start : start + ROWS_PER_WRITE])
-
-    def _take_together(self, found: Sequence[Stored]) -> None:
-        """At once where they are the next ones, as when a study is opened; else one after the other."""
+    def _insert(self, found: Sequence[Stored]) -> None:
+        """All at once where they are the next ones, as when a study is opened; else one after the other."""
         trials, known = [stored.trial for stored in found], len(self.trials)
         if len(found) > 1 and [trial.number for trial in trials] == list(range(known, known + len(found))):
-            with contextlib.suppress(ConfigError):  # one after the other tells which does not fit
+            with contextlib.suppress(ConfigError):  # one after the other shows which does not fit
                 self.table.put_all(known, trials)
                 self.trials.extend(trials)
                 return
         for stored in found:
-            self._take(stored)
+            self._insert_one(stored)
 
-    def _take(self, stored: Stored) -> Trial:
+    def _insert_one(self, stored: Stored) -> Trial:
         trial = stored.trial
         try:
             self.table.put(trial.number, trial)  # first, so that nothing is known of a trial that does not fit
@@ -97,18 +212,27 @@ class StudyState:
         else:
             self.trials[trial.number] = trial
         if trial.finished:
-            self.let_go(trial.number)
+            self.release(trial.number)
         return trial
 
-    def _own(self, stored: Stored, written: Trial) -> Trial:
-        """What this process has just written: where nobody else has written since, there is no need to read it again."""
+    def _written(self, stored: Stored, written: Trial) -> Trial:
+        """A trial that this process has just written: read again only if another process has written since."""
         if max(filter(None, stored.clocks)) == self.clock + 1 and stored.trial.state is written.state:
             self.clock += 1
-        return self._take(stored)
+        return self._insert_one(stored)
 
-    def history(self, maximize: bool) -> History:
-        """A view for the optimizer's own use: it shares the records' dicts."""
-        return History(PersistentList(self.trials), self.space, maximize, self.table, self.table.version)
+    @property
+    def history(self) -> History:
+        """The trials that this process knows of, shared with the study: to look at, not to change."""
+        return History(PersistentList(self.trials), self.space, self.settings.maximize, self.table, self.table.version)
+
+    def detached_history(self) -> History:
+        """A copy of the trials that this process knows of."""
+        return History(tuple(trial.detached() for trial in self.trials), self.space, self.settings.maximize)
+
+    def at_target(self, trial: Trial) -> bool:
+        """Whether a trial is at the target fidelity."""
+        return all(trial.config[name] == goal for name, goal in self.space.target.items())
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -126,183 +250,168 @@ class StudyState:
         basis: Mapping[str, Any] | None = None,
         queued: int | None = None,
         limits: Limits | None = None,
-        seconds: float | None = None,
+        lease: float | None = None,
     ) -> Trial:
-        """Raises Behind when somebody else was quicker. ``seconds``: the lease, if it is not the usual one."""
+        """Write a new running trial. Raises Conflict when another process was faster. ``lease``: if it is not the usual one."""
         trial = self.draft(config, suggestion, basis)
-        lease = None if self.heart is None else self.heart.lease(seconds)
-        token = None if lease is None or seconds is not None else lease.token  # of a lease that this process renews
-        with shielded():  # an interruption in between would leave a trial that nobody knows to be his
+        granted = None if self.heartbeat is None else self.heartbeat.lease(lease)
+        token = None if granted is None or lease is not None else granted.token  # of a lease that this process renews
+        with shielded():  # an interruption in between would leave a trial that no process knows as its own
             rest: dict[str, Any] = {"queued": queued, "at_target": self.at_target(trial), "expected": suggestion.get("cost")}
             try:
-                stored = self.storage.write(self.study, trial, lease=lease, limits=limits, **rest)
+                stored = self.storage.write(self.study, trial, lease=granted, limits=limits, **rest)
             except Away:
-                self._unsure = trial, token
+                self._unconfirmed = trial, token
                 raise
             self._hold(trial, token)
             self.queue = [each for each in self.queue if each.id != queued]
-            return self._own(stored, trial)
+            return self._written(stored, trial)
 
     def _hold(self, trial: Trial, token: str | None) -> None:
-        if self.heart is not None and token is not None:
-            self.heart.hold(trial.number, token)
-        self._here[trial.number] = time.perf_counter()
+        if self.heartbeat is not None and token is not None:
+            self.heartbeat.hold(trial.number, token)
+        self._own[trial.number] = time.perf_counter()
 
-    def found_again(self) -> list[Trial]:
-        """The trial that this process wanted to open when the storage went away, if it was written after all; call once."""
-        if self._unsure is None:
+    def recover_unconfirmed(self) -> list[Trial]:
+        """The trial that this process was opening when the storage went away, if it was written after all; call once."""
+        if self._unconfirmed is None:
             return []
-        (trial, token), self._unsure = self._unsure, None
+        (trial, token), self._unconfirmed = self._unconfirmed, None
         there = self.trials[trial.number] if trial.number < len(self.trials) else None
         if there is None or there.state is not State.RUNNING or there.asked_at != trial.asked_at:
             return []
         self._hold(there, token)
         return [there]
 
-    def write(self, trial: Trial) -> Trial:
-        """A trial that was not asked here: finished elsewhere, or read from a file. It gets the next number."""
+    def add(self, trial: Trial) -> Trial:
+        """Write a trial that was not asked here: finished elsewhere, or read from a file. It gets the next number."""
         while True:
             try:
                 numbered = replace(trial, number=len(self.trials))
-                return self._own(self.storage.write(self.study, numbered, at_target=self.at_target(trial)), numbered)
+                return self._written(self.storage.write(self.study, numbered, at_target=self.at_target(trial)), numbered)
             except Conflict:
                 self.refresh()
 
     def close(self, trial: Trial, again: bool = False) -> Trial:
-        """The trial as it is kept: if another result was there before, that one. ``again``: have its config asked first."""
-        token = None if self.heart is None else self.heart.let_go(trial.number)
+        """Write a trial's result; returns what is stored: if another result was there before, that one.
+
+        ``again``: have its config asked first.
+        """
+        token = None if self.heartbeat is None else self.heartbeat.let_go(trial.number)
         try:
             stored = self.storage.close(self.study, trial, at_target=self.at_target(trial), again=again)
         except BaseException:
-            if self.heart is not None and token is not None:
-                self.heart.hold(trial.number, token)  # until it can be written, it is still ours
+            if self.heartbeat is not None and token is not None:
+                self.heartbeat.hold(trial.number, token)  # until it can be written, it is still ours
             raise
-        kept = self._own(stored, trial)
+        kept = self._written(stored, trial)
         if again:
             self.refresh()
         return kept
 
     def enqueue(self, config: Config, suggestion: Mapping[str, Any], *, first: bool = False) -> None:
+        """Have a config asked after those that wait, or before them."""
         self.storage.enqueue(self.study, config, suggestion, first=first)
         self.refresh()
 
-    def give_back(self, trial: Trial, cost: float | None, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> None:
-        """Abandon an open trial and have its config asked first, unless too many workers ``died`` of it."""
+    def give_back(self, trial: Trial, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> None:
+        """Abandon a running trial, charge it, and have its config asked first, unless too many workers ``died`` of it."""
         seconds, kept = self.seconds_open(trial), tuple(reports) or trial.reports
+        priced = seconds is not None and self.settings.time_has_a_price
+        cost = (seconds or 0.0) * self.settings.price_of_a_second if priced else None
         ended = trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=kept)
         ended = lost(ended) if died else ended
         self.close(ended, again=ended.state is State.ABANDONED)
 
     def report(self, number: int, reports: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what a trial of this process says along the way, should it be lost; once a second at most.
+        """Store the intermediate values of a trial of this process, should the trial be lost; once a second at most.
 
-        It is kept again with the result, so that a storage that is away for a moment is no reason for the trial to fail.
+        They are stored again with the result, so a storage that is away for a moment is no reason for the trial to fail.
         """
-        token = None if self.heart is None else self.heart.token(number)
-        if token is not None and time.perf_counter() - self._reported.get(number, -1.0) >= 1.0:
-            self._reported[number] = time.perf_counter()
-            try:
-                with patience(SHORT):
-                    self.storage.report(self.study, number, token, reports)
-            except StorageError as error:
-                say = log.debug if isinstance(error, Away) else log.warning  # of an outage the run speaks as a whole
-                say("what trial %d reports could not be kept for now: %s", number, error)
+        token = None if self.heartbeat is None else self.heartbeat.token(number)
+        if token is None or time.perf_counter() - self._reported.get(number, -SECONDS_BETWEEN_REPORTS) < SECONDS_BETWEEN_REPORTS:
+            return
+        self._reported[number] = time.perf_counter()
+        try:
+            with patience(SHORT):
+                self.storage.report(self.study, number, token, reports)
+        except StorageError as error:
+            say = log.debug if isinstance(error, Away) else log.warning  # the run itself speaks of an outage
+            say("what trial %d reports could not be stored for now: %s", number, error)
 
-    def reap(self, price: float | None) -> None:
-        """Abandon the trials of workers that are gone."""
-        if self.heart is not None and not self.heart.forgives:
-            self.heart.catch_up()
+    def save_settings(self, settings: Mapping[str, Any]) -> None:
+        """Store settings that have changed; what other processes keep beside them stays."""
+        self.storage.revise(self.study, dict(settings))
+
+    def settle_unit(self, budget: Budget) -> None:
+        """The budget's unit becomes the study's, unless costs in another one are there already."""
+        settings = self.settings
+        settings.per_hour = budget.per_hour if budget.per_hour is not None else settings.per_hour
+        if budget.unit is None or budget.unit == settings.unit:
+            return
+        if any(trial.cost is not None for trial in self.trials):
+            raise BudgetError(
+                f"this study counts cost in {settings.unit}, not in {budget.unit}; "
+                f'give st.Budget(cost=..., unit="{settings.unit}"), or st.Budget(seconds=...) for wall-clock time, '
+                f"or begin the study with Study(unit={budget.unit!r})"
+            )
+        settings.unit = budget.unit
+
+    # -- leases ------------------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """For one thread and process at a time: the state is up to date, trials of lost workers are back in the queue.
+
+        Inside, each suggestion sees those before it. Nested use costs nothing and does not read again.
+        """
+        with self.lock:
+            if self._asking:
+                yield
+                return
+            with self.storage.asking(self.study):
+                self.reap()
+                self.refresh()
+                self._asking += 1
+                try:
+                    yield
+                finally:
+                    self._asking -= 1
+
+    def reap(self) -> None:
+        """Abandon the trials of lost workers, charge them, and have them asked again."""
+        if self.heartbeat is not None and not self.heartbeat.forgives:
+            self.heartbeat.catch_up()
+            price = self.settings.price_of_a_second if self.settings.time_has_a_price else None
             self.storage.reap(self.study, price)
 
     def after_outage(self, seconds: float) -> None:
-        """The storage answers again: leases may have ended since nobody could renew them."""
-        if self.heart is not None:
-            self.heart.after_outage(seconds)
+        """The storage answers again: leases may have ended since they could not be renewed."""
+        if self.heartbeat is not None:
+            self.heartbeat.after_outage(seconds)
 
-    # -- what runs ---------------------------------------------------------------------------------------------------
-
-    def at_target(self, trial: Trial) -> bool:
-        return all(trial.config[name] == goal for name, goal in self.space.target.items())
-
-    def let_go(self, number: int) -> None:
-        """It is no longer in this process's hands."""
-        self._here.pop(number, None)
+    def release(self, number: int) -> None:
+        """This process no longer works on the trial."""
+        self._own.pop(number, None)
         self._reported.pop(number, None)
-        if self.heart is not None:
-            self.heart.let_go(number)
+        if self.heartbeat is not None:
+            self.heartbeat.let_go(number)
 
     def seconds_open(self, trial: Trial) -> float | None:
         """How long ago it was asked: by this process's steady clock, or else by the time of day."""
-        if trial.number in self._here:
-            return time.perf_counter() - self._here[trial.number]
+        if trial.number in self._own:
+            return time.perf_counter() - self._own[trial.number]
         return None if trial.asked_at is None else max(0.0, time.time() - trial.asked_at)
 
     @property
-    def here(self) -> set[int]:
-        """The trials that run and were opened by this process."""
-        return set(self._here)
+    def own_running(self) -> set[int]:
+        """The running trials that this process opened."""
+        return set(self._own)
 
     def orphans(self) -> list[Trial]:
-        """Open trials that nobody is evaluating: of a worker that has died here, or under no lease and not of this process."""
-        running = [trial for trial in self.trials if trial.state is State.RUNNING and trial.number not in self._here]
-        if self.heart is None:
+        """Running trials without a worker: of one that has died on this machine, or under no lease and not of this process."""
+        running = [trial for trial in self.trials if trial.state is State.RUNNING and trial.number not in self._own]
+        if self.heartbeat is None:
             return running
         holders = self.storage.holders(self.study)
         return [trial for trial in running if surely_dead(holders.get(trial.number, ""))]
-
-
-class RunStatus:
-    """Of one study, as this process knows it.
-
-    halted  why an end was asked for, None if that is over;   halts  how often that was,
-    heard   and how often before the present run, which these do not concern
-    """
-
-    def __init__(self, storage: Storage, study: int) -> None:
-        self.storage, self.study = storage, study
-        self.halted: str | None = None
-        self.halts = self.heard = 0
-        self._stored, self._reached = 0.0, 0.0  # seconds as they are stored, and as this process knows them
-
-    def take(self, changes: Changes) -> None:
-        """What others have written."""
-        self.halted, self.halts, self._stored = changes.halted, changes.halts, changes.seconds
-
-    @property
-    def seconds(self) -> float:
-        """Of wall-clock time that the study took so far."""
-        return max(self._stored, self._reached)
-
-    def took(self, seconds: float) -> None:
-        """The study took so long, or longer if others say so. Written down once it is a second more than what is stored.
-
-        A storage that does not answer is told later: this is bookkeeping, and no reason to wait or to fail.
-        """
-        self._reached = max(self._reached, seconds)
-        if self._reached >= self._stored + 1.0:
-            with contextlib.suppress(StorageError), patience(SHORT):
-                self.save_seconds()
-
-    def save_seconds(self) -> None:
-        """Of several that work at the same time, the one that has counted most is right: so this can be done twice."""
-        reached = self._reached
-        if reached > self._stored:
-            self.storage.revise(self.study, seconds=reached)
-            self._stored = reached
-
-    def halt(self, reason: str) -> None:
-        """Have all that work on the study stop, the run of this process first."""
-        self.storage.revise(self.study, halted=reason)
-        self.halted, self.halts = reason, max(self.halts, self.heard + 1)
-
-    def begin_to_listen(self) -> None:
-        """A run begins: stops that were asked for before are over. Others may have to hear of them yet, so the count stays."""
-        self.heard = self.halts
-        if self.halted is not None:
-            self.storage.revise(self.study, halted=None)
-            self.halted = None
-
-    @property
-    def called_off(self) -> str | None:
-        """Why the present run is to end; None if nobody wants that."""
-        return (self.halted or "halted by request") if self.halts > self.heard else None

@@ -1,6 +1,10 @@
-"""How a study comes to its next trials: what waits is asked first, then what the method suggests from what is known.
+"""The suggester: from what happened to the next trials, and to the verdict of the stopping rule.
 
-Several processes may ask at once: each suggestion sees those before it, and one that was overtaken is made anew.
+Configs in the queue are asked first, then what the method suggests. Suggestions depend on the history and on (seed, number of the
+trial) alone, so k trials, a pause and N - k more are the same as N trials.
+
+One belief a step: the search context of a step is kept until the history changes. The stopping rule and the suggestion share its
+fits.
 """
 
 from __future__ import annotations
@@ -8,164 +12,217 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from .._validation import duration_seconds, whole_number
 from ..budget import Budget
 from ..cost.base import CostModel
 from ..data.dataset import to_dataset
 from ..data.history import History
+from ..data.intermediate import asked_again
 from ..data.trial import State, Trial
 from ..data.visited import VisitedSet
-from ..errors import Conflict, MethodError, NothingFits, OverBudget, SpaceExhausted
-from ..search.base import Method, SearchContext
+from ..errors import Conflict, NothingFits, OverBudget, SpaceExhausted
+from ..search.base import LazyFits, Method, SearchContext
 from ..search.batch import suggest_many
 from ..search.budget_filter import filter_by_budget
 from ..search.pruning import PruningForecast, pruning_forecast
+from ..search.recommend import RecommendedPoint, recommend
 from ..space.encoding import Encoding
 from ..space.space import Config, Space
-from ..storage import Limits, Storage
-from ..surrogate.auto_subset import training_size
+from ..storage.base import Limits
+from ..surrogate.base import Surrogate
 from ..surrogate.belief import Spending
-from ..surrogate.sparse import Model
-from .replay import reports_seen
-from .results import Records
+from ..surrogate.subset import training_size
+from ..termination.base import Rule, StopRule, Verdict
+from .registry import acquisition_class
+from .study_state import StudyState
 
 log = logging.getLogger("shoestring")
 
 
-class Asking(Records):
-    """The part of a study that suggests.
+@dataclass
+class Suggester:
+    """Suggests trials of one study, by its method, its models and its stopping rule.
 
-    limits             what the storage keeps all workers of a running study to
-    partial            whether it was said that the model learns from a part of the trials
-    optimizer_seconds  spent on suggestions
-    spaces             all that it had, one after the other: it may have been extended
+    seconds   spent on suggestions so far;   checked  the last verdict of the rule
     """
 
-    storage: Storage
+    state: StudyState
     method: Method
-    model: Model
+    model: Surrogate
     cost_model: CostModel
-    seed: int
-    initial: int
-    budget: Budget | None
-    limits: Limits | None = None
-    partial: bool = False
-    optimizer_seconds: float = 0.0
-    spaces: Sequence[Space]
-    _encoding: Encoding
+    rule: Rule | None
+    seconds: float = 0.0
+    checked: Verdict | None = None
+    _said_subset: bool = False  # whether it was said that the model learns from a subset of the trials
+    _encoding: Encoding | None = None
+    _context: SearchContext | None = field(default=None, repr=False)
+    _context_key: tuple[Any, ...] = ()
 
-    def ask(self, *, lease: float | str | None = None) -> Trial:
-        """The next trial to evaluate: an enqueued config first, else what the method suggests.
+    # -- trials ------------------------------------------------------------------------------------------------------
 
-        Raises SpaceExhausted when every config of a finite space has been tried. ``lease`` is for a process that ends before the
-        trial does: how long the trial stays reserved ("24h"), since nobody is there to renew it.
+    def ask(
+        self, count: int = 1, *, budget: Budget | None = None, limits: Limits | None = None, lease: float | None = None
+    ) -> list[Trial]:
+        """Open the next trials. When another process was faster, what is missing is suggested anew.
+
+        budget   what methods plan with;   limits  what the storage holds all workers to
+        lease    of the trials, where it is not the usual one
+
+        Raises SpaceExhausted or NothingFits where not even one can be opened.
         """
-        return self._asked(1, duration_seconds(lease, "lease") if lease is not None else None)[0]
-
-    def ask_many(self, count: int) -> list[Trial]:
-        """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
-
-        As many calls of ``ask``, except that a method that can values the batch as a whole (``KG``). Where the space or the
-        budget holds fewer, these.
-        """
-        if whole_number(count, "count") < 1:
-            raise MethodError(f"count must be 1 or more, not {count!r}")
-        return self._asked(count, None)
-
-    def _asked(self, count: int, lease: float | None) -> list[Trial]:
-        """Opened one by one; whenever another process was quicker, what is missing is suggested anew."""
         trials: list[Trial] = []
-        with self._lock:
+        with self.state.asking():
+            trials += [trial.detached() for trial in self.state.recover_unconfirmed()]
             while len(trials) < count:
-                with self.storage.asking(self.state.study):
-                    self.reap()
+                try:
+                    for config, source in self._next(count - len(trials), budget):
+                        trials.append(self.state.open(config, limits=limits, lease=lease, **source).detached())
+                except Conflict:
                     self.state.refresh()
-                    trials += [trial.detached() for trial in self.state.found_again()]
-                    try:
-                        for config, how in self._next(count - len(trials)):
-                            trials.append(self.state.open(config, limits=self.limits, seconds=lease, **how).detached())
-                    except Conflict:
-                        continue
-                    except (OverBudget, SpaceExhausted, NothingFits) as end:
-                        if trials:
-                            break  # as many as there are
-                        raise NothingFits(str(end)) if isinstance(end, OverBudget) else end from None
+                except (OverBudget, SpaceExhausted, NothingFits) as end:
+                    if trials:
+                        break  # as many as there are
+                    raise NothingFits(str(end)) if isinstance(end, OverBudget) else end from None
         return trials
 
-    def reap(self) -> None:
-        """Have the trials of workers that are gone asked again, and charge them."""
-        self.state.reap(self.price_of_a_second if self.unit == "s" or self.per_hour is not None else None)
-
-    def _next(self, count: int) -> Iterator[tuple[Config, dict[str, Any]]]:
+    def _next(self, count: int, budget: Budget | None) -> Iterator[tuple[Config, dict[str, Any]]]:
         """Configs to open, and where they come from."""
-        waiting = self.state.queue[:count]
-        for each in waiting:
+        queued = self.state.queue[:count]
+        for each in queued:
             yield dict(each.config), {"suggestion": each.suggestion, "queued": each.id}
-        if len(waiting) == count:
+        if len(queued) == count:
             return
-        if waiting:  # they are open now, and others may have written meanwhile: ``seen`` must name what is looked at
+        if queued:  # they are open now, and other processes may have written: ``seen`` must name what is looked at
             self.state.refresh()
-        began, count = time.perf_counter(), count - len(waiting)
-        context = self.context
+        began, count = time.perf_counter(), count - len(queued)
+        context = self.context(budget=budget)
         if count == 1:
             suggested = [filter_by_budget(self.method.suggest(context), context)]
         else:
             suggested = suggest_many(self.method, context, count)
-        self.optimizer_seconds += time.perf_counter() - began
-        self._mind_the_part(context)
+        self.seconds += time.perf_counter() - began
+        self._say_subset(context)
         basis: dict[str, Any] = {"seen": self.state.clock}
         if context.spending is not None:
             basis["spending"] = [*astuple(context.spending)]
-        if len(self.spaces) > 1:
-            basis["space"] = len(self.spaces) - 1
+        if len(self.state.spaces) > 1:
+            basis["space"] = len(self.state.spaces) - 1
         if reports := reports_seen(context.history):
             basis["reports"] = reports
         for place, found in enumerate(suggested):
             batch = {"batch": [place, count]} if count > 1 else {}
             yield found.config, {"suggestion": found.to_dict(), "basis": basis | batch}
 
-    def _mind_the_part(self, context: SearchContext) -> None:
-        """Say so once when the model begins to learn from a part of the trials."""
+    def _say_subset(self, context: SearchContext) -> None:
+        """Say so once when the model begins to learn from a subset of the trials."""
+        if self._said_subset or context.warm_start is None:
+            return
         finished = context.history.number_of(State.DONE)
-        part = None if self.partial else training_size(self.model, finished, len(self.space))
-        if part is not None and context.warm_start is not None:
-            self.partial = True
+        if (part := training_size(self.model, finished, len(context.space))) is not None:
+            self._said_subset = True
             log.info("the model learns from %d of %d trials from now on (%s)", part, finished, self.model.subset)
 
-    @property
-    def context(self) -> SearchContext:
-        """All that a method may look at, at this moment."""
-        return self.context_of(self.log)
+    # -- what is known -----------------------------------------------------------------------------------------------
 
-    def context_of(self, history: History) -> SearchContext:
-        """The same, of another history."""
-        index, space = history.counted, history.space  # an interrupted trial shifts nothing
-        encoding = self._encoding if space is self.space else Encoding(space)  # it was narrower once
+    def context(self, history: History | None = None, *, budget: Budget | None = None) -> SearchContext:
+        """All that a method may look at: now, or after an earlier history. Kept until the trials or the settings change."""
+        if history is not None:
+            return self._make_context(history, self._spending(history, budget))
+        state = self.state
+        key = (state.table.version, state.space, self.model, self.cost_model, state.settings.unit, state.settings.maximize)
+        history = state.history
+        spending = self._spending(history, budget)
+        if self._context is None or not same_objects(key, self._context_key):
+            self._context, self._context_key = self._make_context(history, spending), key
+        elif self._context.spending != spending:
+            self._context = replace(self._context, spending=spending)
+        return self._context
+
+    def _make_context(self, history: History, spending: Spending | None) -> SearchContext:
+        space, settings = history.space, self.state.settings
+        number = history.trials_used  # an interrupted trial shifts nothing
+        fits = LazyFits(
+            partial(to_dataset, history), self._encode(space), model=self.model, cost_model=self.cost_model,
+            warm_start=history.warm_start, seed=settings.seed, number=number,
+        )  # fmt: skip
         return SearchContext(
-            space, encoding, partial(to_dataset, history), VisitedSet.of(history), history, index, self.seed, self.model, self.initial,
-            history.warm_start, self.cost_model, self._spending(history), self.unit,
-        )
+            space=space, encoding=fits.encoding, history=history, fits=fits, visited=VisitedSet.of(history), number=number,
+            seed=settings.seed, initial=settings.initial, spending=spending, unit=settings.unit,
+        )  # fmt: skip
 
-    def _spending(self, history: History) -> Spending | None:
-        if self.budget is None:
+    def _encode(self, space: Space) -> Encoding:
+        if self._encoding is None or self._encoding.space is not space:
+            found = Encoding(space)
+            if space is not self.state.space:  # it was narrower once
+                return found
+            self._encoding = found
+        return self._encoding
+
+    def _spending(self, history: History, budget: Budget | None) -> Spending | None:
+        if budget is None:
             return None
-        start = history[: self.initial]
-        if self.budget.cost is not None:
-            return Spending(self.budget.cost, history.spent, sum(trial.cost or 0.0 for trial in start))
-        if self.budget.trials is not None:
-            return Spending(self.budget.trials, history.counted, min(self.initial, history.counted), in_cost=False)
-        assert self.budget.seconds is not None
-        taken = sum(trial.seconds or 0.0 for trial in start)
-        return Spending(self.budget.seconds, self.state.run_status.seconds, taken, in_cost=False)
+        initial = self.state.settings.initial
+        if budget.cost is not None:
+            return Spending(budget.cost, history.spent, sum(trial.cost or 0.0 for trial in history[:initial]))
+        if budget.trials is not None:
+            return Spending(budget.trials, history.trials_used, min(initial, history.trials_used), in_cost=False)
+        assert budget.seconds is not None
+        taken = sum(trial.seconds or 0.0 for trial in history[:initial])
+        return Spending(budget.seconds, self.state.run_status.seconds, taken, in_cost=False)
 
-    def pruning_forecast(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> PruningForecast | None:
-        """Whether a running trial with such reports may still become the answer; None where no model can tell."""
-        with self._lock:
+    # -- decisions ---------------------------------------------------------------------------------------------------
+
+    def check_rule(self, budget: Budget | None) -> Verdict:
+        """The rule's verdict, from the belief that the next suggestion uses too."""
+        assert self.rule is not None
+        trusted = isinstance(self.rule, StopRule)
+        history = self.state.history if trusted else self.state.detached_history()  # a copy for foreign code
+        belief = None
+        if history.number_of(State.DONE) and (not isinstance(self.rule, StopRule) or self.rule.needs_belief(history)):
             began = time.perf_counter()
-            found = pruning_forecast(self.context, self._find(trial), reports)
-            self.optimizer_seconds += time.perf_counter() - began
+            belief = self.context(budget=budget).belief(costs=not isinstance(self.rule, StopRule) or self.rule.wants_cost)
+            self.seconds += time.perf_counter() - began
+        self.checked = self.rule.check(history, belief)
+        return self.checked
+
+    def recommend(
+        self, history: History | None = None, *, tried: bool = False, budget: Budget | None = None
+    ) -> RecommendedPoint | None:
+        """The config with the lowest posterior mean at the target fidelity."""
+        with self.state.lock:
+            return recommend(self.context(history, budget=budget), tried)
+
+    def forecast(
+        self, trial: Trial, reports: Sequence[Mapping[str, Any]], budget: Budget | None = None
+    ) -> PruningForecast | None:
+        """Whether a running trial with such reports may still become the answer; None where there is no forecast."""
+        with self.state.lock:
+            began = time.perf_counter()
+            kind = acquisition_class(str(trial.suggestion.get("by", "")))
+            seeks = kind is not None and bool(kind.seeks_information)
+            found = pruning_forecast(self.context(budget=budget), trial, reports, seeks_information=seeks)
+            self.seconds += time.perf_counter() - began
             return found
+
+
+def same_objects(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """Whether two keys hold the same objects: numbers and texts by value, all else by identity."""
+    plain = int | str
+    return len(one) == len(other) and all(
+        a == b if isinstance(a, plain) and isinstance(b, plain) else a is b for a, b in zip(one, other, strict=True)
+    )
+
+
+def reports_seen(history: History) -> dict[str, int]:
+    """How many reports there are of trials without a result, by their numbers: a suggestion is stored with that.
+
+    Reports may become more, and the storage does not keep when. Those of an abandoned trial count in spaces with a fidelity,
+    until its config is asked again.
+    """
+    running = [trial for trial in history.having(State.RUNNING) if trial.reports]
+    left = [trial for trial in history.having(State.ABANDONED) if trial.reports] if history.space.fidelities else []
+    left = [trial for trial in left if not asked_again(trial, history.trials, history.space)]
+    return {str(trial.number): len(trial.reports) for trial in [*left, *running]}

@@ -1,4 +1,17 @@
-"""What is believed of a problem at one moment: all that acquisitions and stopping rules may know."""
+"""The belief: what is known of a problem at one moment. Acquisitions and stopping rules may know nothing else.
+
+A belief holds the posterior of the objective, the posterior of the cost, the incumbent, and where evaluations fail. It is
+computed once a step, and the suggestion and the stopping rules share it.
+
+Notation (see also ``kernels``, ``output_transform``)
+    U   n x D   points of the unit cube;   Z = features(U)   n x p   what the model sees
+    t           modelled values: the output transform of y, standardised, lower is better
+    f           the latent function, a posterior over t;   theta  its hyperparameters
+    y* = min_x mu(x)   the incumbent: the lowest posterior mean over the evaluated configs, at the target fidelity
+
+Pending points are conditioned on as a pessimistic constant liar: their values are mean + C 1, with C C' the covariance of their
+observations (``with_pessimistic_pending``).
+"""
 
 from __future__ import annotations
 
@@ -15,25 +28,26 @@ from ..cost.censored import fit_costs
 from ..data.dataset import Dataset
 from ..numerics import Array, cholesky, single_threaded
 from ..space.encoding import Encoding
+from .base import Fit, Surrogate
 from .feasibility import Feasibility, fit_feasibility
-from .gp import GP, SAMPLE_ROWS, Fit, cold_start_due, sample_by_rank
+from .gp import GP, SAMPLE_ROWS, cold_start_due
 from .gradient_data import GradientData
-from .mcmc import DIGITS, sampled_fits
+from .mcmc import STORED_DIGITS, sampled_fits
 from .output_transform import KINDS, OutputTransform
 from .posterior import Posterior
-from .sparse import Model
-from .subset import refreshed
+from .subset import refreshed, sample_by_rank
 
 log = logging.getLogger("shoestring")
 
-MAX_AUXILIARY_ROWS = 400  # rows that what fails and what things cost are learnt from at most: neither needs to be known better
-MIN_GRADIENT_SHARE = 0.5  # a slope that was told with this share of the trials will be told with the next
-FAILURE_FLOOR = 0.0  # of standardised values: what a failure that could be foreseen counts as, at best
+MAX_AUXILIARY_ROWS = 400  # rows that the feasibility and the cost model learn from at most: neither needs to be known better
+MIN_GRADIENT_SHARE = 0.5  # a gradient that was reported with this share of the trials is expected with the next one
+FAILURE_FLOOR = 0.0  # the average of standardised values: what a predicted failure counts as, at best
+SAME_POINT = 1e-9
 
 
 @dataclass(frozen=True)
 class Spending:
-    """A budget (in cost, or in trials where cost has no limit), what is spent and reserved, and what the start cost."""
+    """A budget (in cost, or in trials where cost has no limit), what is spent and reserved, and what the initial design cost."""
 
     total: float
     spent: float
@@ -51,63 +65,71 @@ class Spending:
         return min(max(self.left / room, 0.0), 1.0) if room > 0.0 else 0.0
 
 
-@dataclass(frozen=True)
-class Belief:
-    """The objective's posterior (pending trials included), the value to beat, and where evaluations fail.
+def _no_points() -> Array:
+    return np.empty((0, 0))
 
-    incumbent   the lowest posterior mean at an evaluated config and the target fidelity, in the model's units
-    fit         the objective's fit before pending trials were added
-    viability   where evaluations fail, None while nothing has failed
-    cost        what evaluations cost, None when it is not wanted or nothing is known
-    spending    the budget and what is gone of it, None without a budget
-    remembered  what the last suggestion left behind
-    tried       the evaluated configs that the model learnt from, at the target fidelity
-    trials      how many values are known, learnt from or not
-    settled     the objective without what is only supposed of pending trials;  waiting  the features of those,
-                running  their configs at the target fidelity
-    sloped      the columns of features whose slopes the next trial is expected to tell;  slope_share  their noise
-    alternatives  where hyperparameters are integrated out: a belief for each set of them, with a value to beat of its own.
-                The objective and the fit are then those of the most probable hyperparameters, and the incumbent is that of
-                the mean over the sets
+
+@dataclass(frozen=True, kw_only=True)
+class Belief:
+    """What is known at one moment: the posterior of the objective (pending points included), the incumbent, cost, feasibility.
+
+    data        what the model learnt from: of many trials perhaps a subset
+    fit         the fit before pending points were added
+    objective   its posterior with pending points;   without_pending  the same without them
+    pending     features of the pending points;   pending_at_target  their configs at the target fidelity
+    evaluated   the evaluated configs in ``data``, at the target fidelity
+    incumbent   the lowest posterior mean over ``evaluated``, in the model's units
+    output      the output transform of the values
+    feasibility the probability that an evaluation succeeds, None while nothing has failed
+    cost        the cost posterior, None when it is not wanted or nothing is known
+    median_log_cost, cost_count    of the costs that are known
+    spending    the budget and what is spent of it, None without a budget
+    warm_start  what the last suggestion left for this one
+    n_trials    how many values are known, learnt from or not
+    gradient_columns      features whose gradients the next trial is expected to report;   gradient_noise_share  their noise
+    hyperparameter_samples   where hyperparameters are integrated out: a belief for each sample, with an incumbent of its own.
+                The objective and the fit are then those of the most probable hyperparameters, and the incumbent is that of the
+                mean over the samples
     """
 
     encoding: Encoding
+    data: Dataset
+    fit: Fit
     objective: Posterior
     incumbent: float
     output: OutputTransform
-    fit: Fit
-    feasibility: Feasibility | None
+    feasibility: Feasibility | None = None
     cost: CostPosterior | None = None
     median_log_cost: float = 0.0
-    priced: int = 0
+    cost_count: int = 0
     spending: Spending | None = None
     warm_start: Mapping[str, Any] = field(default_factory=dict)
-    evaluated: Array = field(default_factory=lambda: np.empty((0, 0)))
-    hyperparameter_samples: tuple[Belief, ...] = ()
+    evaluated: Array = field(default_factory=_no_points)
     without_pending: Posterior | None = None
-    pending: Array = field(default_factory=lambda: np.empty((0, 0)))
-    pending_at_target: Array = field(default_factory=lambda: np.empty((0, 0)))
+    pending: Array = field(default_factory=_no_points)
+    pending_at_target: Array = field(default_factory=_no_points)
     gradient_columns: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     gradient_noise_share: float = 0.0
-    trials: int = 0
+    n_trials: int = 0
+    hyperparameter_samples: tuple[Belief, ...] = ()
 
     @property
     def samples(self) -> tuple[Belief, ...]:
-        """One belief for each set of hyperparameters: what an average is taken over."""
+        """One belief for each hyperparameter sample; this one alone where they are not integrated out."""
         return self.hyperparameter_samples or (self,)
 
     def moments(self, Z: Array) -> tuple[Array, Array]:
-        """Of the objective at features Z, over all sets: the mean of means, the mean of variances + the variance of means."""
+        """Mean and variance of f at features Z over all samples: mean of means; mean of variances + variance of means."""
         found = [each.objective.mean_and_variance(Z) for each in self.samples]
         means, variances = np.array([mean for mean, _ in found]), np.array([variance for _, variance in found])
         return means.mean(axis=0), variances.mean(axis=0) + means.var(axis=0)
 
     def fitted_mean(self, Z: Array) -> Array:
-        """The mean over all sets before pending trials were added."""
+        """The posterior mean over all samples, before pending points were added."""
         return np.asarray(np.mean([each.fit.posterior.mean_at(Z) for each in self.samples], axis=0))
 
     def gain(self, z: Array) -> float:
-        """Expected improvement at one point's features (1 x p), in the user's units; the chance of failure not counted."""
+        """Expected improvement at one point's features (1 x p), in the user's units; the chance of failure does not count."""
         gains = []
         for each in self.samples:
             mean, variance = each.objective.mean_and_variance(z)
@@ -115,71 +137,77 @@ class Belief:
         return float(np.mean(gains))
 
     def to_warm_start(self, trials: int) -> dict[str, Any]:
-        """What the next fit starts from, JSON-ready."""
+        """What the next fit starts from, JSON-ready. The keys are a stored format: they stay as they are."""
         known: dict[str, Any] = {"theta": self.fit.theta.tolist(), "output": self.output.kind, "trials": trials}
         if self.hyperparameter_samples:
-            known["sets"] = [np.round(each.fit.theta, DIGITS).tolist() for each in self.hyperparameter_samples]
-        notes = [fit.note for fit in (self.fit, self.feasibility.fit if self.feasibility else None) if fit is not None and fit.note]
+            known["sets"] = [np.round(each.fit.theta, STORED_DIGITS).tolist() for each in self.hyperparameter_samples]
+        fits = (self.fit, self.feasibility.fit if self.feasibility else None)
+        notes = [fit.note for fit in fits if fit is not None and fit.note]
         if self.feasibility is not None:
             known["viability"] = self.feasibility.fit.theta.tolist()
         if self.cost is not None:
-            known["cost"] = remember(self.cost, self.priced)
+            known["cost"] = remember(self.cost, self.cost_count)
         return known | ({"note": "; ".join(notes)} if notes else {})
 
 
 @single_threaded
 def fit_belief(
-    seen: Dataset,
+    data: Dataset,
     encoding: Encoding,
-    model: Model,
+    model: Surrogate,
     last: Mapping[str, Any] | None,
-    cost: CostPosterior | None = None,
-    spending: Spending | None = None,
     rng: np.random.Generator | None = None,
     seed: int = 0,
 ) -> Belief:
-    """Fit the model to what was seen (one finished trial at least), starting from what was known at the ``last`` suggestion.
+    """Fit the model to a dataset with one finished trial at least; cost and spending are added by ``SearchContext.belief``.
 
-    ``rng`` is what sets of hyperparameters are drawn with, where the model wants them; without one, the same draw each time.
-    ``seed`` is the study's: what a part of the trials is picked with, where the model learns from one.
+    last   the warm start: what ``to_warm_start`` gave at the last suggestion
+    rng    draws the hyperparameter samples, where the model wants them; without one, the same draw each time
+    seed   the study's: it picks the subset, where the model learns from one
     """
-    Z, n = encoding.features(seen.U), len(seen.y)
+    Z, n = encoding.features(data.U), len(data.y)
     last = last or {}
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
     due = start is None or cold_start_due(n, int(last["trials"]))
-    if model.subset is not None and model.subset.in_use(seen.finished, len(encoding.space)):
-        whole = seen.without_intermediate()
-        seen = whole.select(model.subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
+    whole_Z, failed_U, pending_U, log_cost = Z, data.failed, data.pending, data.log_cost
+    if model.subset is not None and model.subset.in_use(data.finished, len(encoding.space)):
+        whole = data.without_intermediate()
+        data = whole.select(model.subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
         due = due or refreshed(len(whole.y), int(last["trials"]), len(encoding.space))
-    kind = None if due else last.get("output")
-    output, fit = fit_output(seen, encoding.features(seen.U), encoding, model, start, due, kind)
-    failed = encoding.features(seen.failed[-MAX_AUXILIARY_ROWS // 2 :])
-    labels = np.array(last["viability"], dtype=float) if last.get("viability") else None
-    feasibility = fit_feasibility(Z[spread_rows(n, MAX_AUXILIARY_ROWS)], failed, encoding.groups, start=labels, cold=due)
-    foreseen = failed[:0] if feasibility is None else failed[feasibility.predicted_failures()]
-    pending = encoding.features(seen.pending)
-    typical = float(np.median(seen.log_cost)) if len(seen.log_cost) else 0.0
-    tried = seen.U[: seen.finished]
-    tried = encoding.space.at_target(tried) if encoding.space.fidelities else tried
-    if feasibility is not None and encoding.space.fidelities:
-        tried = feasible_evaluated(tried, seen, feasibility, encoding)
-    answers = encoding.features(tried)
-    running = encoding.space.at_target(seen.pending)
-    sloped = expected_gradient_columns(seen, encoding, output, model)
+        Z = encoding.features(data.U)
+    output, fit = fit_output(data, Z, encoding, model, start, due, None if due else last.get("output"))
+    feasibility, predicted = None, failed_U[:0]
+    if len(failed_U):
+        failed = encoding.features(failed_U[-MAX_AUXILIARY_ROWS // 2 :])
+        labels = np.array(last["viability"], dtype=float) if last.get("viability") else None
+        finished = whole_Z[spread_rows(n, MAX_AUXILIARY_ROWS)]
+        feasibility = fit_feasibility(finished, failed, encoding.groups, start=labels, cold=due)
+        predicted = failed[:0] if feasibility is None else failed[feasibility.predicted_failures()]
+    evaluated = data.U[: data.finished]
+    if encoding.space.fidelities:
+        evaluated = encoding.space.at_target(evaluated)
+        if feasibility is not None:
+            evaluated = feasible_evaluated(evaluated, data, feasibility, encoding)
+    answers, pending = encoding.features(evaluated), encoding.features(pending_U)
+    gradient_data = gradients_of(data, encoding, output) if isinstance(model, GP) else None
+    gradient_columns = expected_gradient_columns(gradient_data, data, encoding)  # a sparse model learns nothing from gradients
 
     def under(fit: Fit) -> Belief:
-        """What is believed under one set of hyperparameters."""
-        objective, incumbent = fit.posterior, float(fit.posterior.mean_at(answers).min())
-        if len(foreseen):
-            objective = objective.condition(foreseen, np.maximum(objective.mean_at(foreseen), FAILURE_FLOOR))
-        settled = objective
+        """The belief under one sample of the hyperparameters."""
+        objective = fit.posterior
+        incumbent = float(objective.mean_at(answers).min())
+        if len(predicted):
+            objective = objective.condition(predicted, np.maximum(objective.mean_at(predicted), FAILURE_FLOOR))
+        without_pending = objective
         if len(pending):
             objective = with_pessimistic_pending(objective, pending)
         return Belief(
-            encoding, objective, incumbent, output, fit, feasibility, cost, typical, len(seen.log_cost), spending, last,
-            tried, (), settled, pending, running, sloped, float(np.exp(fit.theta[-1])) if len(sloped) else 0.0,
-            n,
-        )
+            encoding=encoding, data=data, fit=fit, objective=objective, incumbent=incumbent, output=output,
+            feasibility=feasibility, warm_start=last, evaluated=evaluated, without_pending=without_pending,
+            median_log_cost=float(np.median(log_cost)) if len(log_cost) else 0.0, cost_count=len(log_cost),
+            pending=pending, pending_at_target=encoding.space.at_target(pending_U), gradient_columns=gradient_columns,
+            gradient_noise_share=float(np.exp(fit.theta[-1])) if len(gradient_columns) else 0.0, n_trials=n,
+        )  # fmt: skip
 
     belief = under(fit)
     if model.inference == "map":
@@ -187,36 +215,39 @@ def fit_belief(
     assert isinstance(model, GP)  # no other integrates hyperparameters out
     sets = np.array(last["sets"], dtype=float) if last.get("sets") and last.get("output") == output.kind else None
     rng = np.random.default_rng(0) if rng is None else rng
-    slopes = GradientData.of(seen, encoding, output)
-    drawn = sampled_fits(model, fit, encoding.groups, rng, sets, encoding.fidelities, slopes)
+    drawn = sampled_fits(model, fit, encoding.groups, rng, sets, encoding.fidelities, gradient_data)
     belief = replace(belief, hyperparameter_samples=tuple(under(each) for each in drawn))
     return replace(belief, incumbent=float(belief.fitted_mean(answers).min()))
 
 
 def fit_cost(
-    seen: Dataset, encoding: Encoding, model: CostModel, known: Mapping[str, Any] | None = None
+    data: Dataset, encoding: Encoding, model: CostModel, known: Mapping[str, Any] | None = None
 ) -> CostPosterior | None:
-    """The cost model fitted to what was paid so far; some models need no data."""
-    rows = spread_rows(len(seen.log_cost), MAX_AUXILIARY_ROWS)
-    costs = CostObservations(seen.cost_points[rows], seen.log_cost[rows], seen.censored[rows])
+    """The cost model fitted to what was paid so far; None while nothing is known and the model needs data."""
+    rows = spread_rows(len(data.log_cost), MAX_AUXILIARY_ROWS)
+    costs = CostObservations(data.cost_points[rows], data.log_cost[rows], data.censored[rows])
     return fit_costs(model, costs, encoding, known) if len(costs) or getattr(model, "needs_no_data", False) else None
 
 
-def feasible_evaluated(tried: Array, seen: Dataset, feasibility: Feasibility, encoding: Encoding) -> Array:
-    """Of tried configs, those that succeeded at the target, or are likelier to than not; all, if there are none."""
-    proven = seen.at_target[: len(tried)]
-    failed = np.array([(np.abs(seen.failed - u) < 1e-9).all(axis=1).any() for u in tried], dtype=bool)
-    kept = proven | (feasibility.is_likely(encoding.features(tried)) & ~failed)
-    return tried[kept] if kept.any() else tried
+def feasible_evaluated(evaluated: Array, data: Dataset, feasibility: Feasibility, encoding: Encoding) -> Array:
+    """Of evaluated configs, those that succeeded at the target, or are likelier to than not; all, if there are none."""
+    proven = data.at_target[: len(evaluated)]
+    failed = np.array([(np.abs(data.failed - u) < SAME_POINT).all(axis=1).any() for u in evaluated], dtype=bool)
+    kept = proven | (feasibility.is_likely(encoding.features(evaluated)) & ~failed)
+    return evaluated[kept] if kept.any() else evaluated
 
 
-def expected_gradient_columns(seen: Dataset, encoding: Encoding, output: OutputTransform, model: Model) -> NDArray[np.intp]:
-    """The columns whose slopes the next trial will tell: those of most trials in which the parameter counts, if of any use."""
-    used = GradientData.of(seen, encoding, output) if isinstance(model, GP) else None  # a sparse model learns nothing from slopes
+def gradients_of(data: Dataset, encoding: Encoding, output: OutputTransform) -> GradientData | None:
+    """The gradient observations of a dataset; None where there are none."""
+    return GradientData.of(data, encoding, output) if np.isfinite(data.gradients).any() else None
+
+
+def expected_gradient_columns(used: GradientData | None, data: Dataset, encoding: Encoding) -> NDArray[np.intp]:
+    """The features whose gradients the next trial will report: those of most trials in which the parameter is active."""
     if used is None:
         return np.empty(0, dtype=np.intp)
     times = np.bincount(used.columns, minlength=encoding.width)
-    active = encoding.space.active(seen.U[: seen.finished]).sum(axis=0)[encoding.groups]
+    active = encoding.space.active(data.U[: data.finished]).sum(axis=0)[encoding.groups]
     return np.flatnonzero((times > 0) & (times >= MIN_GRADIENT_SHARE * active))
 
 
@@ -229,26 +260,27 @@ def spread_rows(count: int, most: int) -> NDArray[np.intp]:
     return np.concatenate([early, np.arange(count - late, count)])
 
 
-def with_pessimistic_pending(objective: Posterior, waiting: Array) -> Posterior:
-    """The posterior as if each open trial came out one deviation worse than expected, given those opened before it.
+def with_pessimistic_pending(objective: Posterior, pending: Array) -> Posterior:
+    """The posterior as if each pending trial came out one deviation worse than expected, given those before it.
 
-    By one joint step: with C C' the covariance of the open results, their values are mean + C 1. The uncertainty there
-    goes, and the mean rises a little, so that the next suggestion goes elsewhere; with the mean as the value, batches crowd.
+    A constant liar in one joint step: with C C' the covariance of the pending results, their values are mean + C 1. The
+    uncertainty there goes, and the mean rises a little, so that the next suggestion goes elsewhere. With the mean itself as the
+    value, the members of a batch crowd together.
     """
-    covariance = objective.covariance(waiting)
-    covariance[np.diag_indices(len(waiting))] += objective.noise
+    covariance = objective.covariance(pending)
+    covariance[np.diag_indices(len(pending))] += objective.noise
     factor, _ = cholesky(covariance)
-    return objective.condition(waiting, objective.mean_at(waiting) + factor.sum(axis=1))
+    return objective.condition(pending, objective.mean_at(pending) + factor.sum(axis=1))
 
 
 def fit_output(
-    seen: Dataset, Z: Array, encoding: Encoding, model: Model, start: Array | None, due: bool, kind: str | None
+    data: Dataset, Z: Array, encoding: Encoding, model: Surrogate, start: Array | None, due: bool, kind: str | None
 ) -> tuple[OutputTransform, Fit]:
-    """The fit under the wanted output transform; for "auto" the one with the highest evidence, Jacobian included.
+    """The fit under the wanted output transform; for "auto" the one with the highest likelihood, Jacobian included.
 
     ``kind`` is what was chosen last time, and stays unless a choice is ``due``. Large data are compared by a sample.
     """
-    y = seen.y
+    y = data.y
     possible: list[str] = [name for name in KINDS if name != "log" or bool((y > 0).all())]
     kinds: list[str]
     if model.output != "auto":
@@ -259,23 +291,23 @@ def fit_output(
         kinds = [kind] if kind in possible else possible
 
     def fitted(name: str, rows: NDArray[np.intp]) -> tuple[OutputTransform, Fit]:
-        few = seen if len(rows) == len(y) else seen.select(rows)
-        output = OutputTransform.of(few.y, name)
-        targets, slopes = output.forward(few.y), GradientData.of(few, encoding, output)
-        fidelities = encoding.fidelities
-        return output, model.fit(Z[rows], targets, encoding.groups, start=start, cold=due, fidelities=fidelities, gradients=slopes)
+        part = data if len(rows) == len(y) else data.select(rows)
+        output = OutputTransform.of(part.y, name)
+        gradients = gradients_of(part, encoding, output) if model.learns_gradients else None
+        options: dict[str, Any] = {"start": start, "cold": due, "fidelities": encoding.fidelities, "gradients": gradients}
+        return output, model.fit(Z[rows], output.forward(part.y), encoding.groups, **options)
 
-    def comparable(output: OutputTransform, fit: Fit, few: Dataset) -> float:
-        """The evidence in the user's units: slopes are stretched with the values."""
-        slopes = GradientData.of(few, encoding, output)
-        stretched = 0.0 if slopes is None else float(np.log(output.slopes(few.y)[slopes.rows]).sum())
-        return fit.log_likelihood + output.log_jacobian(few.y) + stretched
+    def comparable(output: OutputTransform, fit: Fit, part: Dataset) -> float:
+        """The log likelihood in the user's units: gradients are stretched with the values."""
+        gradients = gradients_of(part, encoding, output) if model.learns_gradients else None
+        stretched = 0.0 if gradients is None else float(np.log(output.slopes(part.y)[gradients.rows]).sum())
+        return fit.log_likelihood + output.log_jacobian(part.y) + stretched
 
     everything = np.arange(len(y))
     if len(kinds) == 1:
         return fitted(kinds[0], everything)
     rows = sample_by_rank(y, SAMPLE_ROWS)
-    tried = [fitted(name, rows) for name in kinds]
-    few = seen if len(rows) == len(y) else seen.select(rows)
-    best = max(tried, key=lambda pair: comparable(pair[0], pair[1], few))
+    compared = [fitted(name, rows) for name in kinds]
+    part = data if len(rows) == len(y) else data.select(rows)
+    best = max(compared, key=lambda pair: comparable(pair[0], pair[1], part))
     return best if len(rows) == len(y) else fitted(best[0].kind, everything)

@@ -1,79 +1,74 @@
-"""The exact Gaussian process: a specification, and how it is fitted.
+"""The exact Gaussian process: a specification, and its fit.
 
-``GP(...)`` says what is wanted and never changes; ``fit`` returns a ``Fit``, which holds the posterior, the
-hyperparameters behind it and how they were come by. The hyperparameters of the last fit are an argument of the next
-(``start``), not a hidden state: a study that is resumed elsewhere computes the same.
+``GP(...)`` is a frozen specification. ``fit`` returns a ``Fit``: the posterior, the hyperparameters and how they were found. The
+hyperparameters of the last fit are an argument of the next (``start``), not hidden state, so a resumed study computes the same.
+
+Notation: Z (n x p) features, y (n) standardised targets, theta the hyperparameters (see ``marginal_likelihood``).
 """
 
 from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Literal
+from functools import partial
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import whole_number
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
-from .covariance import Basis, ValueBlock
+from .base import Fit, Surrogate
 from .gradient_data import GradientData, gradient_noise
-from .hyperparameters import Layout
-from .kernels import PROFILES
-from .marginal_likelihood import GradientMarginalLikelihood, MarginalLikelihood
-from .output_transform import KINDS
+from .kernels import PROFILES, Basis, ValueBlock
+from .marginal_likelihood import AnyLikelihood, GradientMarginalLikelihood, Layout, MarginalLikelihood, maximize_likelihood
+from .output_transform import KINDS, read_kind
 from .posterior import Posterior
-from .subset import Subset
+from .subset import Subset, sample_by_rank
 
 log = logging.getLogger("shoestring")
 
-SAMPLE_ROWS = 128  # rows that settle what need not be settled on all of them
+SAMPLE_ROWS = 128  # rows of large data that decide what does not need all of them
 OUTPUTS = ("auto", *KINDS)
 INFERENCES = ("map", "mcmc")
 MAX_HYPERPARAMETER_SAMPLES = 1000
+NOISY_GRADIENT_SHARE = 0.3  # of the prior variance of a gradient observation: a second start of the search, with much noise
+COLD_START_GROWTH = 4 / 3  # by which the data grow between two fits from scratch
 
 
 @dataclass(frozen=True)
-class Fit:
-    """A posterior, its hyperparameters (in ``Layout``'s order), its log evidence, and what it took."""
-
-    posterior: Posterior
-    theta: Array
-    log_likelihood: float
-    evaluations: int
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class GP:
+class GP(Surrogate):
     """``GP(kernel="matern52", inference="map", warp=False, output="auto", sets=10, subset=None)``.
 
-    kernel     "matern52" or "se", one length scale a parameter
-    inference  "map": hyperparameters at their most probable values; "mcmc": integrated out, by ``sets`` of them drawn from
-               their posterior, over which every acquisition is averaged
-    warp       True: each parameter's axis may bend (Kumaraswamy, two shapes a parameter)
-    output     how values are modelled: "standard", "log" (positive values), "bent" (good values apart, bad ones together),
-               or "auto", whichever the evidence prefers
-    sets       how many sets of hyperparameters "mcmc" draws
+    kernel     "matern52" or "se", with one length scale for each parameter
+    inference  "map": the most probable hyperparameters; "mcmc": hyperparameters are integrated out by ``sets`` samples of their
+               posterior, and every acquisition is averaged over these
+    warp       True: the axis of each parameter is warped (Kumaraswamy, two shapes for each parameter)
+    output     the output transform of the values: "standard", "log" (positive values), "yeo-johnson" (differences of good values
+               count more), or "auto", the one with the highest marginal likelihood
+    sets       how many hyperparameter samples "mcmc" draws
     subset     the part of the trials to learn from once they are many: ``KMeansSubset()``, ...; None: all of them
     """
 
     kernel: Literal["matern52", "se"] = "matern52"
     inference: Literal["map", "mcmc"] = "map"
     warp: bool = False
-    output: Literal["auto", "standard", "log", "bent"] = "auto"
+    output: Literal["auto", "standard", "log", "yeo-johnson"] = "auto"
     sets: int = 10
     subset: Subset | None = None
 
+    learns_gradients: ClassVar[bool] = True
+    gaussian_process: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
-        for field, value, known in (
-            ("kernel", self.kernel, tuple(PROFILES)), ("inference", self.inference, INFERENCES), ("output", self.output, OUTPUTS)
-        ):
-            if value not in known:
-                raise MethodError(f"GP: {field} must be one of {', '.join(map(repr, known))}, not {value!r}")
-        if isinstance(self.sets, bool) or not isinstance(self.sets, int) or not 1 <= self.sets <= MAX_HYPERPARAMETER_SAMPLES:
-            raise MethodError(f"GP: sets must be a whole number from 1 to {MAX_HYPERPARAMETER_SAMPLES} (10 by default), not {self.sets!r}")
+        object.__setattr__(self, "output", read_kind(self.output))
+        check_choices("GP", kernel=(self.kernel, PROFILES), inference=(self.inference, INFERENCES), output=(self.output, OUTPUTS))
+        object.__setattr__(self, "sets", whole_number(self.sets, "GP: sets", 1))
+        if self.sets > MAX_HYPERPARAMETER_SAMPLES:
+            raise MethodError(f"GP: sets must be at most {MAX_HYPERPARAMETER_SAMPLES} (10 by default), not {self.sets!r}")
         if self.subset is not None and not isinstance(self.subset, Subset):
             wanted = "None, st.KMeansSubset(), st.SeedSubset() or st.RandomSubset()"
             raise MethodError(f"GP: subset must be {wanted}, not {self.subset!r}")
@@ -85,99 +80,96 @@ class GP:
     ) -> Fit:
         """The most probable hyperparameters for features Z and standardised targets y, and the posterior under them.
 
-        ``groups`` says which parameter a column belongs to, ``far`` which parameters are fidelities; ``gradients`` are slopes
-        that were told with the values.
-
-        Starts from ``start`` when given, and from the prior's centre when not, or when ``cold`` asks for it too; the
-        better end wins. Never raises on numerical trouble: falls back to ``start``, then to the prior, and says so.
+        The search starts from ``start`` if it is given. Without it, or if ``cold`` is True, it also starts from the centre of the
+        prior; the better end is taken. It never raises on numerical trouble: then the hyperparameters are ``start``, or the
+        centre of the prior, and the fit's ``note`` says so. For the other arguments see ``Surrogate.fit``.
         """
         layout = layout_for(self, np.arange(Z.shape[1]) if groups is None else groups, fidelities, gradients)
         rows = np.arange(len(y)) if self.subset is None else self.subset.hyperparameter_rows(y)
-        few = gradients if gradients is None or len(rows) == len(y) else gradients.select(rows)
-        if len(rows) < len(y) and (few is None) == (gradients is None):
-            part = replace(self, subset=None).fit(Z[rows], y[rows], groups, start=start, cold=cold, fidelities=fidelities, gradients=few)
-            return replace(part, posterior=posterior_under(part.theta, layout, self.kernel, Z, y, gradients))
+        some = gradients if gradients is None or len(rows) == len(y) else gradients.select(rows)
+        if len(rows) < len(y) and (some is None) == (gradients is None):
+            part = replace(self, subset=None).fit(
+                Z[rows], y[rows], groups, start=start, cold=cold, fidelities=fidelities, gradients=some
+            )
+            known = (part.theta, layout, self.kernel, Z, y, gradients)
+            return replace(part, posterior=posterior_under(*known), restrict=partial(posterior_of_rows, *known))
         log_likelihood = likelihood_of(Z, y, gradients, layout, self.kernel)
         if start is not None and (len(start) != layout.size or not np.isfinite(start).all()):
             start = None
         starts = [layout.clip(start)] if start is not None else []
         if start is None or cold:
-            starts.append(self._from_scratch(Z, y, layout, gradients))
-            if gradients is not None:  # slopes that are mostly noise: not to be reached from where they are exact
-                starts.append(np.append(starts[-1][:-1], np.log(0.3)))
-        if len(y) > SAMPLE_ROWS:  # one climb is dear enough: from the start that is higher already
-            starts = [max(starts, key=lambda theta: log_likelihood(theta)[0])] if len(starts) > 1 else starts
-        ends = [maximize_likelihood(log_likelihood, layout, theta) for theta in starts]
+            starts.append(self._cold_start(Z, y, layout, gradients))
+            if gradients is not None:  # gradients that are mostly noise: the search does not get there from exact ones
+                starts.append(np.append(starts[-1][:-1], np.log(NOISY_GRADIENT_SHARE)))
+        if len(y) > SAMPLE_ROWS and len(starts) > 1:  # one search is expensive enough: from the start with the higher likelihood
+            starts = [max(starts, key=lambda theta: log_likelihood(theta)[0])]
+        ends = [maximize_likelihood(log_likelihood, theta) for theta in starts]
         ends = [end for end in ends if np.isfinite(end[0])]
         note = ""
         if ends:
             value, theta = max(ends, key=lambda end: end[0])
         else:
             value, theta = -np.inf, starts[0]
-            kept = "the last good hyperparameters were kept" if start is not None else "the prior's were used"
+            kept = "the last good hyperparameters were kept" if start is not None else "those of the prior were used"
             note = f"the fit failed; {kept}"
             log.warning("Gaussian process: %s (n = %d)", note, len(y))
-        return Fit(posterior_under(theta, layout, self.kernel, Z, y, gradients), theta, value, log_likelihood.evaluations, note)
+        known = (theta, layout, self.kernel, Z, y, gradients)
+        restrict = partial(posterior_of_rows, *known)
+        return Fit(posterior_under(*known), theta, value, log_likelihood.evaluations, note, restrict)
 
-    def _from_scratch(self, Z: Array, y: Array, layout: Layout, gradients: GradientData | None) -> Array:
-        """Where a cold fit starts: the prior's centre, or for large data the fit of a sample."""
+    def _cold_start(self, Z: Array, y: Array, layout: Layout, gradients: GradientData | None) -> Array:
+        """Where a fit from scratch starts: the centre of the prior, or for large data the fit of a sample."""
         if len(y) <= SAMPLE_ROWS:
             return layout.centre
         rows = sample_by_rank(y, SAMPLE_ROWS)
-        few = None if gradients is None else gradients.select(rows)
-        if gradients is not None and few is None:  # no slope among them, and so nothing to learn of slopes' noise
+        some = None if gradients is None else gradients.select(rows)
+        if gradients is not None and some is None:  # no gradient in the sample, so it tells nothing of their noise
             return layout.centre
-        value, theta = maximize_likelihood(likelihood_of(Z[rows], y[rows], few, layout, self.kernel), layout, layout.centre)
+        value, theta = maximize_likelihood(likelihood_of(Z[rows], y[rows], some, layout, self.kernel), layout.centre)
         return theta if np.isfinite(value) else layout.centre
 
 
+def check_choices(model: str, **choices: tuple[object, Iterable[str]]) -> None:
+    """A MethodError that names the possible values, unless each option has one of them."""
+    for option, (value, possible) in choices.items():
+        if value not in tuple(possible):
+            raise MethodError(f"{model}: {option} must be one of {', '.join(map(repr, possible))}, not {value!r}")
+
+
 def layout_for(model: GP, groups: NDArray[np.intp], fidelities: tuple[int, ...], gradients: GradientData | None) -> Layout:
-    """Which hyperparameters there are. Where slopes were told, axes are not bent."""
+    """The hyperparameters of a model; no warping where there are gradient observations."""
     return Layout(groups, model.warp and gradients is None, fidelities, gradients is not None)
 
 
-def likelihood_of(Z: Array, y: Array, gradients: GradientData | None, layout: Layout, kernel: str) -> MarginalLikelihood | GradientMarginalLikelihood:
-    return MarginalLikelihood(Z, y, layout, kernel) if gradients is None else GradientMarginalLikelihood(Z, y, gradients, layout, kernel)
+def likelihood_of(Z: Array, y: Array, gradients: GradientData | None, layout: Layout, kernel: str) -> AnyLikelihood:
+    """The log marginal likelihood of values, and of gradient observations if there are any."""
+    if gradients is None:
+        return MarginalLikelihood(Z, y, layout, kernel)
+    return GradientMarginalLikelihood(Z, y, gradients, layout, kernel)
 
 
 def posterior_under(
     theta: Array, layout: Layout, profile: str, Z: Array, y: Array, gradients: GradientData | None
 ) -> Posterior:
-    """What is believed after the data under known hyperparameters."""
+    """The posterior given the data and the hyperparameters."""
     kernel, noise = layout.kernel(theta, profile), layout.noise(theta)
     if gradients is None:
         return Posterior.given(kernel, noise, Z, y)
-    part = gradients.part(kernel, Z)
-    basis = Basis(kernel, (ValueBlock(kernel.scale(Z)), part))
-    noises = np.concatenate([np.full(len(y), noise), gradient_noise(kernel, layout.gradient_noise_share(theta), part)])
-    return Posterior.given_all(basis, noise, noises, Z, y, np.concatenate([y, gradients.values]))
+    block = gradients.block(kernel, Z)
+    basis = Basis(kernel, (ValueBlock(kernel.scale(Z)), block))
+    noises = np.concatenate([np.full(len(y), noise), gradient_noise(kernel, layout.gradient_noise_share(theta), block)])
+    return Posterior.given_basis(basis, noise, noises, Z, y, np.concatenate([y, gradients.values]))
 
 
-def maximize_likelihood(log_likelihood: MarginalLikelihood | GradientMarginalLikelihood, layout: Layout, theta: Array) -> tuple[float, Array]:
-    """The end of a gradient ascent of the evidence, stopped when a step gains less than matters for a decision."""
-
-    from scipy.optimize import minimize  # here, since it is slow to import
-
-    def negative(point: Array) -> tuple[float, Array]:
-        value, gradient = log_likelihood(point)
-        return (-value, -gradient) if np.isfinite(value) else (1e10, np.zeros_like(point))
-
-    end = minimize(
-        negative, theta, jac=True, method="L-BFGS-B", bounds=layout.bounds,
-        options={"maxiter": 60, "maxfun": 90, "ftol": 1e-6, "gtol": 0.02},
-    )
-    return (-float(end.fun), np.asarray(end.x)) if end.fun < 1e10 else (-np.inf, theta)
-
-
-def sample_by_rank(y: Array, count: int) -> NDArray[np.intp]:
-    """Rows spread evenly over the sorted values, lowest and highest included; all rows when they are few."""
-    if len(y) <= count:
-        return np.arange(len(y))
-    order = np.argsort(y, kind="stable")
-    return np.sort(order[np.linspace(0, len(y) - 1, count).round().astype(np.intp)])
+def posterior_of_rows(
+    theta: Array, layout: Layout, profile: str, Z: Array, y: Array, gradients: GradientData | None, rows: NDArray[np.intp]
+) -> Posterior:
+    """The posterior given some rows of the data; the hyperparameters stay."""
+    some = None if gradients is None else gradients.select(rows)
+    return posterior_under(theta, layout, profile, Z[rows], y[rows], some)
 
 
 def cold_start_due(n: int, before: int) -> bool:
-    """Whether a fit from scratch is worth its time: when the data have grown by a third since the last power of 4/3."""
-    step = math.log(4 / 3)
+    """Whether a fit from scratch is worth its time: when n has passed a power of 4/3 since ``before``."""
+    step = math.log(COLD_START_GROWTH)
     return math.floor(math.log(max(n, 1)) / step) > math.floor(math.log(max(before, 1)) / step)

@@ -1,21 +1,23 @@
-"""What a GP believes after its data: frozen, and conditioned on a point again a posterior.
+"""The posterior of a Gaussian process: predictions with gradients, joint covariances and samples, conditioning.
 
-Notation (see also ``kernels``, ``basis``)
+A posterior is frozen, and a posterior conditioned on further observations is again a posterior: fantasies and pending points need
+no class of their own. All numbers are about the latent function f, in the model's units; an observation adds ``noise`` to the
+variance.
+
+Notation (see also ``kernels``)
     X       m x p       features of query points
-    k       n x m       covariances of the basis and f at the queries
-    R                   mean(x) = m + k' alpha,  var(x) = s2 - |R k|^2,  cov(x, x') = k(x, x') - (R k(x))' R k(x')
+    k(x)                covariances of f(x) and the basis: the observations
+    R                   a matrix with R'R = W, where cov(f(x), f(x')) = k(x, x') - k(x)' W k(x')
+    (1)  mean(x) = m + k(x)' alpha                                              (R&W, equation 2.25)
+    (2)  var(x) = s2 - |R k(x)|^2                                               (R&W, equation 2.26)
+    (3)  cov(f(x), f(x')) = k(x, x') - (R k(x))' R k(x')                        (R&W, equation 2.24)
+For an exact GP the basis is the data and R = L^-1, with L the Cholesky factor of their covariance. R&W is Rasmussen and Williams,
+Gaussian Processes for Machine Learning (2006).
 
-For an exact GP the basis is the data and R = L^-1, L the Cholesky factor of their covariance. All numbers are about the latent
-function f in the model's units; an observation adds ``noise`` to the variance.
-
-Covariances of a posterior between fixed points and moving ones, with gradient.
-
-Notation (see ``posterior``)
-    P (m x p)   the fixed points; V = R k(P), U = R'V
-    cov(f(x), f(p_i)) = k(x, p_i) - k(x)'U_i
-
-What look-ahead needs: observing at x moves the mean at p_i by cov(f(x), f(p_i)) / sqrt(var(x) + noise) for each deviation that
-the observation is off.
+Look-ahead needs covariances of moving points x and fixed points P (``CrossCovariance``): observing at x moves the mean at p_i by
+cov(f(x), f(p_i)) / sqrt(var(x) + noise) for each standard deviation by which the observation differs from its prediction.
+    V = R k(P), U = R'V
+    (4)  cov(f(x), f(p_i)) = k(x, p_i) - k(x)'U_i
 """
 
 from __future__ import annotations
@@ -26,16 +28,16 @@ import numpy as np
 from scipy.linalg.lapack import dtrtri, dtrtrs
 
 from ..numerics import Array, cholesky
-from .covariance import Basis, Block, ValueBlock, covariance
-from .kernels import Kernel
+from .base import SurrogatePosterior
+from .kernels import Basis, Block, Kernel, ValueBlock, covariance
 from .marginal_likelihood import constant_mean
 
-VARIANCE_FLOOR = 1e-12  # relative to s2: rounding may bring s2 - |R k|^2 below zero at the data
+VARIANCE_FLOOR = 1e-12  # as a share of s2: rounding may bring s2 - |R k|^2 below zero at the data
 
 
 @dataclass(frozen=True)
-class Posterior:
-    """A Gaussian process conditioned on data; Z and y are the values among those."""
+class Posterior(SurrogatePosterior):
+    """A Gaussian process conditioned on data; Z and y are the values among them."""
 
     kernel: Kernel
     noise: float
@@ -48,19 +50,23 @@ class Posterior:
 
     @classmethod
     def given(cls, kernel: Kernel, noise: float, Z: Array, y: Array, mean: float | None = None) -> Posterior:
-        """Condition on data under known hyperparameters; the constant mean at its best unless it is given."""
-        return cls.given_all(Basis(kernel, (ValueBlock(kernel.scale(Z)),)), noise, np.full(len(y), noise), Z, y, y, mean)
+        """Condition on values under known hyperparameters. The constant mean is at its maximum unless it is given."""
+        basis = Basis(kernel, (ValueBlock(kernel.scale(Z)),))
+        return cls.given_basis(basis, noise, np.full(len(y), noise), Z, y, y, mean)
 
     @classmethod
-    def given_all(
+    def given_basis(
         cls, basis: Basis, noise: float, noises: Array, Z: Array, y: Array, targets: Array, mean: float | None = None
     ) -> Posterior:
-        """Condition on values y at Z, which come first in the basis and in ``targets``, and on whatever follows there."""
-        K = basis.within()
+        """Condition on ``targets``, the observations of a basis: the values y at Z first, then derivatives.
+
+        ``noises`` are the noise variances of the targets, ``noise`` is that of a further value.
+        """
+        K = basis.covariance()
         K[np.diag_indices(len(targets))] += noises
         L, _ = cholesky(K)
         ones = np.zeros(len(targets))
-        ones[: len(y)] = 1.0  # the mean is constant: it has no slope
+        ones[: len(y)] = 1.0  # the derivative of a constant mean is zero
         if mean is None:
             solved = _solve(L, np.column_stack([targets, ones]))
             mean = constant_mean(float(ones @ solved[:, 0]), float(ones @ solved[:, 1]))
@@ -73,58 +79,54 @@ class Posterior:
     def __len__(self) -> int:
         return len(self.y)
 
-    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
-        """Of f at X."""
-        k = self.basis.to_values(self.kernel.scale(X))
-        V = self.R @ k
-        return self.mean + self.alpha @ k, self._floored(self.kernel.variance - np.einsum("ij,ij->j", V, V))
-
     def mean_at(self, X: Array) -> Array:
-        return self.mean + self.alpha @ self.basis.to_values(self.kernel.scale(X))
+        """The mean of f at X (m)."""
+        return self.mean + self.alpha @ self.basis.covariance_at(X)  # (1)
+
+    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+        """Of f at X (m each)."""
+        k, s2 = self.basis.covariance_at(X), self.kernel.variance
+        V = self.R @ k
+        variance = np.maximum(s2 - np.einsum("ij,ij->j", V, V), VARIANCE_FLOOR * s2)  # (2)
+        return self.mean + self.alpha @ k, variance
 
     def with_gradients(self, X: Array) -> tuple[Array, Array, Array, Array]:
         """Mean (m), variance (m), and their gradients with respect to X (m x p each)."""
-        near = self.basis.near(self.kernel.scale(X))
+        near, s2 = self.basis.covariance_with_gradient_at(X), self.kernel.variance
         V = near.k @ self.R.T
-        variance = self._floored(self.kernel.variance - np.einsum("ij,ij->i", V, V))
-        to_f = self.kernel.scaled_slope(X)
-        d_mean = near.pull_back(self.alpha[None, :]) * to_f
-        d_variance = -2.0 * near.pull_back(V @ self.R) * to_f
+        variance = np.maximum(s2 - np.einsum("ij,ij->i", V, V), VARIANCE_FLOOR * s2)
+        d_mean, d_variance = near.gradients(self.alpha[None, :], V @ self.R)
+        d_variance *= -2.0
         return self.mean + near.k @ self.alpha, variance, d_mean, d_variance
 
     def covariance(self, X: Array, Y: Array | None = None) -> Array:
-        """Of f at X and f at Y (X itself when left out)."""
+        """Of f at X and f at Y (X itself if Y is None)."""
         one = ValueBlock(self.kernel.scale(X))
         return self.covariance_of(one, one if Y is None else ValueBlock(self.kernel.scale(Y)))
 
     def covariance_of(self, one: Block, other: Block) -> Array:
-        """Of values and slopes."""
-        V = self.R @ self.basis.to(one)
-        W = V if one is other else self.R @ self.basis.to(other)
-        return covariance(self.kernel, one, other) - V.T @ W
+        """Of two blocks of values or derivatives."""
+        V = self.R @ self.basis.covariance_with(one)
+        W = V if one is other else self.R @ self.basis.covariance_with(other)
+        return covariance(self.kernel, one, other) - V.T @ W  # (3)
 
     def paired(self, X: Array, Y: Array) -> Array:
         """cov(f(x_i), f(y_i)), row by row."""
         B, C = self.kernel.scale(X), self.kernel.scale(Y)
-        V, W = self.R @ self.basis.to_values(B), self.R @ self.basis.to_values(C)
-        prior, _ = self.kernel.profiled(np.einsum("ij,ij->i", B - C, B - C))
+        V, W = self.R @ self.basis.covariance_with(ValueBlock(B)), self.R @ self.basis.covariance_with(ValueBlock(C))
+        prior, _ = self.kernel.covariance_at_distance(np.einsum("ij,ij->i", B - C, B - C))
         return np.asarray(prior - np.einsum("ij,ij->j", V, W))
 
     def paired_with_gradients(self, X: Array, Y: Array) -> tuple[Array, Array, Array]:
         """cov(f(x_i), f(y_i)) and its gradients with respect to x_i and to y_i."""
-        B, C = self.kernel.scale(X), self.kernel.scale(Y)
-        near_x, near_y = self.basis.near(B), self.basis.near(C)
+        near_x, near_y = self.basis.covariance_with_gradient_at(X), self.basis.covariance_with_gradient_at(Y)
+        B, C = near_x.B, near_y.B
         V, W = near_x.k @ self.R.T, near_y.k @ self.R.T
-        prior, slope = self.kernel.profiled(np.einsum("ij,ij->i", B - C, B - C))
-        apart = 2.0 * slope[:, None] * (B - C)
-        d_X = (apart - near_x.pull_back(W @ self.R)) * self.kernel.scaled_slope(X)
-        d_Y = (-apart - near_y.pull_back(V @ self.R)) * self.kernel.scaled_slope(Y)
+        prior, derivative = self.kernel.covariance_at_distance(np.einsum("ij,ij->i", B - C, B - C))
+        apart = 2.0 * derivative[:, None] * (B - C)
+        d_X = (apart - near_x.pull_back(W @ self.R)) * near_x.s
+        d_Y = (-apart - near_y.pull_back(V @ self.R)) * near_y.s
         return prior - np.einsum("ij,ij->i", V, W), d_X, d_Y
-
-    def sample(self, X: Array, count: int, rng: np.random.Generator) -> Array:
-        """``count`` joint draws of f at X (count x m)."""
-        factor, _ = cholesky(self.covariance(X), jitter=1e-9)
-        return self.mean_at(X) + rng.standard_normal((count, len(X))) @ factor.T
 
     def condition(self, X: Array, y: Array, noise: float | None = None) -> Posterior:
         """The posterior after observing y at X as well."""
@@ -132,13 +134,13 @@ class Posterior:
         return replace(after, Z=np.vstack([self.Z, X]), y=np.concatenate([self.y, y]))
 
     def condition_on(self, new: Block, targets: Array, noises: Array) -> Posterior:
-        """The posterior after observing values or slopes as well, by extending R: O(n^2 m) in place of O(n^3).
+        """The posterior after observing a block of values or derivatives as well: O(n^2 m) in place of O(n^3).
 
-        With S = C C' the covariance of the new observations: R grows by the rows C^-1 [-(R k)' R, I], alpha by S^-1 (targets -
+        With S = C C' the covariance of the new observations, R grows by the rows C^-1 [-(R k)' R, I] and alpha by S^-1 (targets -
         their mean).
         """
         n, m = len(self.R), len(targets)
-        k = self.basis.to(new)
+        k = self.basis.covariance_with(new)
         V = self.R @ k
         S = covariance(self.kernel, new, new) - V.T @ V
         S[np.diag_indices(m)] += noises
@@ -149,14 +151,12 @@ class Posterior:
         R[:n, : self.R.shape[1]], R[n:, : self.R.shape[1]], R[n:, self.R.shape[1] :] = self.R, -inverse @ old, inverse
         beta = _solve(corner, (targets - self.expected(new, k))[:, None])[:, 0]
         alpha = np.concatenate([self.alpha - beta @ old, beta])
-        return replace(self, basis=self.basis.joined(new), R=R, alpha=alpha)
+        return replace(self, basis=self.basis.extended(new), R=R, alpha=alpha)
 
-    def expected(self, part: Block, k: Array | None = None) -> Array:
-        """The means of values and slopes; ``k`` their covariances with the basis, if these are known already."""
-        return (self.mean if isinstance(part, ValueBlock) else 0.0) + self.alpha @ (self.basis.to(part) if k is None else k)
-
-    def _floored(self, variance: Array) -> Array:
-        return np.maximum(variance, VARIANCE_FLOOR * self.kernel.variance)
+    def expected(self, block: Block, k: Array | None = None) -> Array:
+        """The means of a block; ``k`` are its covariances with the basis, where the caller has them."""
+        k = self.basis.covariance_with(block) if k is None else k
+        return (self.mean if isinstance(block, ValueBlock) else 0.0) + self.alpha @ k
 
 
 def _solve(L: Array, B: Array) -> Array:
@@ -168,7 +168,7 @@ def _solve(L: Array, B: Array) -> Array:
 
 @dataclass(frozen=True)
 class CrossCovariance:
-    """A posterior and fixed points."""
+    """Posterior covariances of f at moving points and f at fixed points P (m x p), with gradients."""
 
     posterior: Posterior
     fixed: Basis  # f at P
@@ -176,17 +176,19 @@ class CrossCovariance:
 
     @classmethod
     def between(cls, posterior: Posterior, P: Array) -> CrossCovariance:
+        """For fixed points with features P."""
         fixed = ValueBlock(posterior.kernel.scale(P))
-        V = posterior.R @ posterior.basis.to(fixed)
+        V = posterior.R @ posterior.basis.covariance_with(fixed)
         return cls(posterior, Basis(posterior.kernel, (fixed,)), posterior.R.T @ V)
 
     def covariance(self, X: Array) -> Array:
-        """N x m."""
-        B = self.posterior.kernel.scale(X)
-        return self.fixed.to_values(B).T - self.posterior.basis.to_values(B).T @ self.U
+        """At features X (N x m)."""
+        block = ValueBlock(self.posterior.kernel.scale(X))
+        return self.fixed.covariance_with(block).T - self.posterior.basis.covariance_with(block).T @ self.U  # (4)
 
     def pull_back(self, X: Array, weights: Array) -> Array:
         """sum_i weights_ni d cov(f(x_n), f(p_i)) / dx_n, with respect to the features (N x p)."""
-        B = self.posterior.kernel.scale(X)
-        total = self.fixed.near(B).pull_back(weights) - self.posterior.basis.near(B).pull_back(weights @ self.U.T)
-        return np.asarray(total * self.posterior.kernel.scaled_slope(X))
+        near = self.posterior.basis.covariance_with_gradient_at(X)
+        fixed = self.fixed.covariance_with_gradient(near.B, near.s)
+        total = fixed.pull_back(weights) - near.pull_back(weights @ self.U.T)
+        return np.asarray(total * near.s)

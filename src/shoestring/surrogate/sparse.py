@@ -1,76 +1,83 @@
-"""Sparse Gaussian processes: specifications for thousands of trials, and how they are fitted.
+"""Sparse Gaussian processes for thousands of trials (VFE, FITC): specifications, and their fit.
 
-The fit goes in three steps. Hyperparameters first come from the exact GP of a sample (which starts from ``start``); inducing
-points are data points, the best and others far from each other; then the evidence of all data is climbed, first with the
-length scales held and then with all that moves: the numbers of the inducing points and the hyperparameters together. Climbed
-without the first step from fit to fit, or at once with free length scales, VFE soon gives up parameters that matter.
+The fit has three steps. (1) Hyperparameters come from the exact GP of a sample of the trials, which starts from ``start``.
+(2) Inducing points are placed at data points: the best ones, and others far from each other. (3) The likelihood of all data is
+maximised, first with the length scales fixed, then over everything that can move: the hyperparameters and the numeric features
+of the inducing points. Without step (1) at each fit, or with free length scales from the beginning, VFE soon loses parameters
+that matter.
 
-Nothing but the hyperparameters goes from one fit to the next: a study that is resumed elsewhere computes the same.
+Only the hyperparameters are passed from one fit to the next, so a resumed study computes the same.
+
+Notation: Z (n x p) features, y (n) standardised targets, U (m x p) inducing points, theta the hyperparameters
+(see ``sparse_likelihood``).
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import whole_number
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
-from .gp import GP, OUTPUTS, SAMPLE_ROWS, Fit, sample_by_rank
+from .base import Fit, Surrogate
+from .gp import GP, OUTPUTS, SAMPLE_ROWS, check_choices
 from .gradient_data import GradientData
-from .hyperparameters import Layout
-from .kernels import PROFILES
+from .kernels import PROFILES, Kernel
+from .marginal_likelihood import Layout
+from .output_transform import read_kind
+from .posterior import Posterior
 from .sparse_likelihood import Approximation, SparseMarginalLikelihood, sparse_posterior
-from .subset import Subset, spread
+from .subset import sample_by_rank, spread
 
 log = logging.getLogger("shoestring")
 
-INDUCING = 5  # points a parameter
-EXACT_UNTIL = 30  # trials a parameter
-BEST = 0.2  # the share of inducing points that start at the best data
-STEPS = 15  # of each climb: three times as many gain a little more, at a time that a suggestion should not take
-IMPOSSIBLE = 1e15  # minus the evidence where it cannot be computed: above VFE's, which falls as 1 / noise
-FEW = 3  # a column with at most so many values keeps to them: the data have them all
-EDGE = 1e-3  # how near the ends of a warped axis an inducing point may come: the slope is unbounded there
+INDUCING_POINTS = 5  # for each parameter
+EXACT_TRIALS = 30  # for each parameter: up to these the exact GP is as fast
+BEST_SHARE = 0.2  # of the inducing points: those that start at the best trials
+MAX_STEPS = 15  # of each search: three times as many gain a little more, but take too long for a suggestion
+FAILED_OBJECTIVE = 1e15  # minus the likelihood where it cannot be computed: above VFE's, which falls as 1 / noise
+MAX_DISCRETE_VALUES = 3  # a feature with at most so many different values keeps to them: the data have them all
+WARP_MARGIN = 1e-3  # distance of an inducing point from the ends of a warped axis: the derivative is unbounded there
 
 
 @dataclass(frozen=True)
-class SparseGP:
+class SparseGP(Surrogate):
     """What VFE and FITC have in common.
 
-    m            inducing points; 5 a parameter by default
-    kernel, warp, output  as for ``GP``;  inference  "map" alone: hyperparameters at their most probable values
-    exact_until  trials a parameter up to which the exact GP is fitted, which is as fast then
+    m            inducing points; 5 for each parameter by default
+    kernel, warp, output  as for ``GP``;  inference  "map" only: the most probable hyperparameters
+    exact_until  trials for each parameter up to which the exact GP is fitted, which is as fast then
     """
 
     m: int | None = None
     kernel: Literal["matern52", "se"] = "matern52"
     inference: Literal["map"] = "map"
     warp: bool = False
-    output: Literal["auto", "standard", "log", "bent"] = "auto"
-    exact_until: int = EXACT_UNTIL
+    output: Literal["auto", "standard", "log", "yeo-johnson"] = "auto"
+    exact_until: int = EXACT_TRIALS
 
-    how: ClassVar[Approximation]
-    subset: ClassVar[Subset | None] = None  # it learns from all trials
+    approximation: ClassVar[Approximation]
+    learns_gradients: ClassVar[bool] = True  # while the exact GP is fitted
+    gaussian_process: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        for field, value, known in (("kernel", self.kernel, tuple(PROFILES)), ("output", self.output, OUTPUTS)):
-            if value not in known:
-                raise MethodError(f"{name}: {field} must be one of {', '.join(map(repr, known))}, not {value!r}")
+        object.__setattr__(self, "output", read_kind(self.output))
+        check_choices(name, kernel=(self.kernel, PROFILES), output=(self.output, OUTPUTS))
         if self.inference != "map":
             raise MethodError(
                 f'{name}: inference must be "map", not {self.inference!r}; for "mcmc" write st.GP(inference="mcmc"), on a '
                 "subset of the trials where they are many"
             )
-        if not whole(self.m, 1) and self.m is not None:
-            raise MethodError(f"{name}: m must be a whole number >= 1, or None for {INDUCING} a parameter, not {self.m!r}")
-        if not whole(self.exact_until, 0):
-            given = f"not {self.exact_until!r}"
-            raise MethodError(f"{name}: exact_until must be a whole number >= 0 ({EXACT_UNTIL} by default), {given}")
+        if self.m is not None:
+            object.__setattr__(self, "m", whole_number(self.m, f"{name}: m (None for {INDUCING_POINTS} per parameter)", 1))
+        object.__setattr__(self, "exact_until", whole_number(self.exact_until, f"{name}: exact_until", 0))
 
     @single_threaded
     def fit(
@@ -79,109 +86,120 @@ class SparseGP:
     ) -> Fit:
         """The most probable hyperparameters and inducing points for features Z and standardised targets y, and the posterior.
 
-        ``groups``, ``start``, ``cold`` and ``far`` as for ``GP``; slopes are made use of while the exact GP is fitted. Never
-        raises on numerical trouble: keeps the hyperparameters of the sample, and says so.
+        The arguments are those of ``GP.fit``; gradients are used only while the exact GP is fitted. Never raises on numerical
+        trouble: then the hyperparameters are those of the sample, and the fit's ``note`` says so.
         """
         layout = Layout(np.arange(Z.shape[1]) if groups is None else groups, self.warp, fidelities)
-        count = INDUCING * layout.count if self.m is None else self.m
+        count = INDUCING_POINTS * layout.count if self.m is None else self.m
         exact = GP(kernel=self.kernel, warp=self.warp, output=self.output)
         if len(y) <= count or len(y) < self.exact_until * layout.count:
             return exact.fit(Z, y, layout.groups, start=start, cold=cold, fidelities=fidelities, gradients=gradients)
         rows = sample_by_rank(y, SAMPLE_ROWS)
         sampled = exact.fit(Z[rows], y[rows], layout.groups, start=start, cold=cold, fidelities=fidelities)
         U = inducing_points(layout.kernel(sampled.theta, self.kernel).scale(Z), Z, y, count)
-        evidence = SparseMarginalLikelihood(Z, y, layout, self.kernel, self.how)
+        likelihood = SparseMarginalLikelihood(Z, y, layout, self.kernel, self.approximation)
         theta, note = sampled.theta.copy(), ""
-        if self.how == "vfe":  # what the inducing points leave over is noise to it: without this it starts far below
+        if self.approximation == "vfe":  # what the inducing points do not explain is noise to VFE, so it starts with as much
             low, high = layout.bounds[layout.count + 1]
-            theta[layout.count + 1] = np.clip(np.log(max(layout.noise(theta), evidence.unexplained(theta, U))), low, high)
+            theta[layout.count + 1] = np.clip(np.log(max(layout.noise(theta), likelihood.unexplained(theta, U))), low, high)
         value = -np.inf
-        for held in (True, False):
-            value, theta, U = climb_with_inducing(evidence, theta, U, held)
+        for fixed_lengths in (True, False):
+            value, theta, U = maximize_sparse_likelihood(likelihood, theta, U, fixed_lengths)
         if not np.isfinite(value):
             note = "the fit failed; the hyperparameters of a sample were used"
             log.warning("%s: %s (n = %d)", type(self).__name__, note, len(y))
-        posterior = sparse_posterior(layout.kernel(theta, self.kernel), layout.noise(theta), Z, y, U, self.how)
-        return Fit(posterior, theta, value, sampled.evaluations + evidence.evaluations, note)
+        kernel, noise = layout.kernel(theta, self.kernel), layout.noise(theta)
+        posterior = sparse_posterior(kernel, noise, Z, y, U, self.approximation)
+        restrict = partial(_posterior_of_rows, kernel, noise, Z, y, U, self.approximation)
+        return Fit(posterior, theta, value, sampled.evaluations + likelihood.evaluations, note, restrict)
 
 
 @dataclass(frozen=True)
 class VFE(SparseGP):
     """``VFE(m=None, kernel="matern52", warp=False, output="auto", exact_until=30)``: a sparse GP by variational free energy.
 
-    Titsias (2009): the posterior of the exact GP as nearly as ``m`` inducing points (5 a parameter by default) can tell it,
-    hyperparameters and points by a bound from below on the evidence. What the points cannot tell counts as noise.
-    The exact GP up to ``exact_until`` trials a parameter; ``kernel``, ``warp``, ``output`` as for ``GP``.
+    Titsias (2009): the best approximation of the exact posterior on ``m`` inducing points (5 per parameter by default).
+    Hyperparameters and inducing points maximise a lower bound of the log marginal likelihood. What the points do not explain
+    counts as noise. The exact GP up to ``exact_until`` trials per parameter; ``kernel``, ``warp``, ``output`` as for ``GP``.
     """
 
-    how: ClassVar[Approximation] = "vfe"
+    approximation: ClassVar[Approximation] = "vfe"
 
 
 @dataclass(frozen=True)
 class FITC(SparseGP):
-    """``FITC(m=None, kernel="matern52", warp=False, output="auto", exact_until=30)``: a sparse GP whose values are independent
-    given the inducing ones.
+    """``FITC(m=None, kernel="matern52", warp=False, output="auto", exact_until=30)``: a sparse GP, fully independent training
+    conditional.
 
-    Snelson, Ghahramani (2005): what ``m`` inducing points (5 a parameter by default) cannot tell is noise of its own for each
-    value, so that prior variances stay exact. Otherwise as ``VFE``.
+    Snelson and Ghahramani (2005): values are independent given those at ``m`` inducing points (5 per parameter by default). What
+    these do not explain is extra noise of each value, so that prior variances stay exact. All else as for ``VFE``.
     """
 
-    how: ClassVar[Approximation] = "fitc"
+    approximation: ClassVar[Approximation] = "fitc"
 
 
 Model = GP | VFE | FITC
 
 
 def inducing_points(A: Array, Z: Array, y: Array, count: int) -> Array:
-    """Up to ``count`` different rows of Z: the best, and others spread over the scaled features A; the same each time."""
-    best = np.argsort(y, kind="stable")[: max(1, round(BEST * count))].astype(np.intp)
+    """Up to ``count`` different rows of Z: the best, and others spread over the scaled features A. Deterministic."""
+    best = np.argsort(y, kind="stable")[: max(1, round(BEST_SHARE * count))].astype(np.intp)
     return Z[spread(A, count, np.random.default_rng(0), best)]
 
 
-def climb_with_inducing(evidence: SparseMarginalLikelihood, theta: Array, U: Array, held: bool) -> tuple[float, Array, Array]:
-    """The end of a short gradient ascent over theta and the numbers of U; ``held``: length scales and warping stay."""
+def maximize_sparse_likelihood(
+    likelihood: SparseMarginalLikelihood, theta: Array, U: Array, fixed_lengths: bool
+) -> tuple[float, Array, Array]:
+    """The end of a short L-BFGS-B search over theta and the numeric features of U, and its value first.
+
+    ``fixed_lengths``: length scales and warping stay. (-inf, theta, U) where the likelihood can nowhere be computed.
+    """
 
     from scipy.optimize import minimize  # here, since it is slow to import
 
-    layout, Z = evidence.layout, evidence.Z
-    moving = movable(Z, layout.groups)
-    bounds = [(float(value), float(value)) for value in theta] if held else list(layout.bounds)
+    layout, Z = likelihood.layout, likelihood.Z
+    moving = movable_columns(Z, layout.groups)
+    bounds = [(float(value), float(value)) for value in theta] if fixed_lengths else list(layout.bounds)
     bounds[layout.count : layout.count + 2] = layout.bounds[layout.count : layout.count + 2]
     lows, highs = np.minimum(Z.min(axis=0), 0.0), np.maximum(Z.max(axis=0), 1.0)
     if layout.warped:
-        lows, highs = np.full(Z.shape[1], EDGE), np.full(Z.shape[1], 1.0 - EDGE)
+        lows, highs = np.full(Z.shape[1], WARP_MARGIN), np.full(Z.shape[1], 1.0 - WARP_MARGIN)
     bounds += list(zip(lows[moving], highs[moving], strict=True)) * len(U)
 
-    def parts(x: Array) -> tuple[Array, Array]:
+    def split(x: Array) -> tuple[Array, Array]:
         points = U.copy()
         points[:, moving] = x[layout.size :].reshape(len(U), -1)
         return x[: layout.size], points
 
     def negative(x: Array) -> tuple[float, Array]:
-        value, d_theta, d_U = evidence(*parts(x))
+        value, d_theta, d_U = likelihood(*split(x))
         if not np.isfinite(value):
-            return IMPOSSIBLE, np.zeros_like(x)
+            return FAILED_OBJECTIVE, np.zeros_like(x)
         return -value, -np.concatenate([d_theta, d_U[:, moving].ravel()])
 
     start = np.clip(np.concatenate([theta, U[:, moving].ravel()]), *np.array(bounds).T)
     end = minimize(
         negative, start, jac=True, method="L-BFGS-B", bounds=bounds,
-        options={"maxiter": STEPS, "maxfun": 2 * STEPS, "ftol": 1e-6, "gtol": 0.02},
+        options={"maxiter": MAX_STEPS, "maxfun": 2 * MAX_STEPS, "ftol": 1e-6, "gtol": 0.02},
     )
-    if not end.fun < IMPOSSIBLE:
+    if not end.fun < FAILED_OBJECTIVE:
         return -np.inf, theta, U
-    theta, U = parts(np.asarray(end.x))
+    theta, U = split(np.asarray(end.x))
     return -float(end.fun), theta, U
 
 
-def movable(Z: Array, groups: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """Which columns are numbers that an inducing point may change; those of choices keep the values of data.
+def movable_columns(Z: Array, groups: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which features are numbers that an inducing point may change; those of choices keep the values of the data.
 
-    Known by what the data show: a choice is a block of columns, or one column with two values and a third where it is inactive.
+    Decided from the data: a choice is a block of columns, or one column with two values and a third where it is inactive.
     """
-    alone = np.bincount(groups)[groups] == 1
-    return np.array([one and len(np.unique(column)) > FEW for one, column in zip(alone, Z.T, strict=True)], dtype=bool)
+    single = np.bincount(groups)[groups] == 1
+    distinct = (len(np.unique(column)) > MAX_DISCRETE_VALUES for column in Z.T)
+    return np.array([one and many for one, many in zip(single, distinct, strict=True)], dtype=bool)
 
 
-def whole(value: object, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _posterior_of_rows(
+    kernel: Kernel, noise: float, Z: Array, y: Array, U: Array, approximation: Approximation, rows: NDArray[np.intp]
+) -> Posterior:
+    """The posterior given some rows of the data; hyperparameters and inducing points stay."""
+    return sparse_posterior(kernel, noise, Z[rows], y[rows], U, approximation)

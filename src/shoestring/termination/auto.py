@@ -1,62 +1,69 @@
-"""``stop="auto"``: whatever the trials allow to be said about when more would not pay.
-
-From what the user wrote as ``stop=`` to a rule.
-"""
+"""``stop="auto"``: the rule that the trials allow, and how ``stop=`` is read."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from ..cost.auto import AutoCost
+from .._validation import number_between
 from ..cost.base import CostModel
 from ..data.history import History
-from ..errors import MethodError
 from ..search.base import Method
 from ..search.bayes import Bayes
-from ..space.space import Space
-from .base import Joined, Rule, StopRule, Verdict
+from ..surrogate.belief import Belief
+from .base import Joined, Rule, StopRule, Verdict, check_rule_class
 from .cost_benefit import WorthIt
-from .regret import RegretBound, SureBound, check_number, check_sizes
+from .regret import RegretBound, SureBound, check_sizes
 
 
 @dataclass(frozen=True)
 class AutoStop(StopRule):
-    """The regret bound where the best trial has folds, the worth of a further trial where there is a price, else nothing.
+    """The regret bound where the best trial has folds, cost-benefit stopping where there is a price, else the budget alone.
 
     price        see ``WorthIt``; ``method=Gittins(price)`` brings it along
     tolerance, fold_sizes, train_sizes    see ``RegretBound``; with a tolerance no folds are needed
+    cost_model   see ``WorthIt``
     """
 
     price: float | None = None
     tolerance: float | None = None
     fold_sizes: tuple[int, ...] | None = None
     train_sizes: tuple[int, ...] | None = None
-    cost_model: CostModel = field(default_factory=AutoCost)
+    cost_model: CostModel | None = None
 
     def __post_init__(self) -> None:
-        check_number("AutoStop", "price", self.price, 0.0, math.inf, optional=True)
-        check_number("AutoStop", "tolerance", self.tolerance, 0.0, math.inf, optional=True)
+        for field in ("price", "tolerance"):
+            number_between(getattr(self, field), f"AutoStop: {field}", 0.0, low_included=False, optional=True)
         check_sizes("AutoStop", self.fold_sizes, self.train_sizes)
 
     @property
     def bound(self) -> SureBound:
         return SureBound(self.tolerance, fold_sizes=self.fold_sizes, train_sizes=self.train_sizes)
 
-    def check(self, history: History, space: Space) -> Verdict:
-        best = history.best
+    @property
+    def wants_cost(self) -> bool:
+        return self.price is not None
+
+    def needs_belief(self, history: History) -> bool:
+        return any(rule.needs_belief(history) for rule in self.rules_for(history))
+
+    def check(self, history: History, belief: Belief | None = None) -> Verdict:
+        verdict = Verdict(False, "without folds, a tolerance or a price the budget alone decides")
+        for rule in self.rules_for(history):
+            verdict = rule.check(history, belief)
+            if verdict:
+                break
+        return verdict
+
+    def rules_for(self, history: History) -> list[StopRule]:
+        """The rules that apply to what the trials have."""
         rules: list[StopRule] = []
+        best = history.best if self.tolerance is None else None
         if self.tolerance is not None or (best is not None and best.folds is not None):
             rules.append(self.bound)
         if self.price is not None:
             rules.append(WorthIt(self.price, cost_model=self.cost_model))
-        verdict = Verdict(False, "without folds, a tolerance or a price the budget alone decides")
-        for rule in rules:
-            verdict = rule.check(history, space)
-            if verdict:
-                break
-        return verdict
+        return rules
 
 
 def find_bound(rule: Rule | None) -> RegretBound | None:
@@ -69,17 +76,11 @@ def find_bound(rule: Rule | None) -> RegretBound | None:
     return next((found for part in inner if (found := find_bound(part)) is not None), None)
 
 
-def choose_rule(stop: Any, method: Method, cost_model: CostModel) -> Rule | None:
-    """``"auto"`` (which takes the price of a method that has one, and the study's cost model), None, or a rule."""
+def read_rule(stop: Any, method: Method) -> Rule | None:
+    """``stop=`` as a rule: ``"auto"`` (which takes the price of a method that has one), None, or a rule."""
     if stop is None:
         return None
     if isinstance(stop, str) and stop == "auto":
-        return AutoStop(price=method.acquisition.price if isinstance(method, Bayes) else None, cost_model=cost_model)
-    if isinstance(stop, type):
-        raise MethodError(f"stop={stop.__name__} is a class; write {stop.__name__}(...)")
-    if not hasattr(stop, "check"):
-        raise MethodError(
-            f'stop={stop!r} is not a rule; give "auto", None, st.RegretBound(0.01), st.Patience(30), ..., '
-            "or an object with check(history, space)"
-        )
+        return AutoStop(price=method.acquisition.price if isinstance(method, Bayes) else None)
+    check_rule_class(stop)
     return stop  # type: ignore[no-any-return]

@@ -1,18 +1,25 @@
-"""What a stopping rule is asked and what it answers.
+"""What a stopping rule is: a function from the history and the belief to a verdict, with its reason.
 
-Rules that can be joined: ``RegretBound(0.01) | Patience(30)`` stops when either says so, ``&`` when both do.
+To write one, derive from ``StopRule`` and define ``check(history, belief)``:
 
-The budget as a stopping rule.
+    @dataclass(frozen=True)
+    class EnoughTrials(st.StopRule):
+        most: int = 100
 
-What a rule sees: a history as arrays, a model of it, and where to look for something better.
+        def check(self, history, belief=None):
+            return st.Verdict(len(history) >= self.most, f"{len(history)} of {self.most} trials")
+
+Rules are joined by ``|`` (either says stop) and ``&`` (both do). ``belief`` is the one that the next suggestion uses: the study's
+own surrogate, fitted once a step. A rule that is called by hand with a history alone fits one for itself (``belief_of``).
 """
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -22,10 +29,15 @@ from ..budget import Budget
 from ..cost.base import CostModel
 from ..data.dataset import Dataset, to_dataset
 from ..data.history import History
+from ..errors import MethodError
 from ..space.encoding import Encoding
-from ..space.space import Space
-from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
-from ..surrogate.gp import GP
+from ..surrogate.base import Surrogate
+from ..surrogate.belief import Belief, fit_belief, fit_cost
+
+RULE_OPTIONS = OptimizerOptions(raw_samples=256, local_samples=128, restarts=6, rounds=2)  # a rule is checked after every trial
+CANDIDATES_ONLY = OptimizerOptions(raw_samples=128, local_samples=64, restarts=0, rounds=0)
+BEST_TRIALS_SEARCHED = 5  # best trials whose neighbourhood is searched
+RULE_STREAM = 0x5709  # the same candidates whenever the same history is looked at
 
 
 @dataclass(frozen=True)
@@ -42,17 +54,30 @@ class Verdict:
 
 
 class Rule(Protocol):
-    """A stopping rule: from what happened to a verdict, whatever the search method."""
+    """A stopping rule: from what happened and what is believed to a verdict, whatever the search method."""
 
-    def check(self, history: History, space: Space) -> Verdict: ...
+    def check(self, history: History, belief: Belief | None = None) -> Verdict: ...
 
 
 class StopRule(ABC):
-    """A rule of this library: a frozen specification that looks at a history and changes nothing."""
+    """Base class of stopping rules: a frozen specification that looks at a history and a belief, and changes nothing.
+
+    uses_cost   whether it looks at ``belief.cost``
+    """
+
+    uses_cost: ClassVar[bool] = False
 
     @abstractmethod
-    def check(self, history: History, space: Space) -> Verdict:
+    def check(self, history: History, belief: Belief | None = None) -> Verdict:
         """Whether to stop, why, and the numbers behind it."""
+
+    def needs_belief(self, history: History) -> bool:
+        """Whether ``check`` looks at the belief this time; where it does not, none is computed."""
+        return True
+
+    @property
+    def wants_cost(self) -> bool:
+        return self.uses_cost
 
     def __or__(self, other: Rule) -> Joined:
         return Joined((self, other), every=False)
@@ -69,7 +94,7 @@ class StopRule(ABC):
 
 @dataclass(frozen=True)
 class Joined(StopRule):
-    """Several rules; ``every``: all of them have to say stop. Rules that can no longer change the outcome are not asked."""
+    """Several rules; ``every``: all of them have to say stop. Rules that can no longer change the outcome are not checked."""
 
     rules: tuple[Rule, ...]
     every: bool
@@ -77,24 +102,52 @@ class Joined(StopRule):
     def __repr__(self) -> str:
         return f"({(' & ' if self.every else ' | ').join(map(repr, self.rules))})"
 
-    def check(self, history: History, space: Space) -> Verdict:
+    def needs_belief(self, history: History) -> bool:
+        return any(not isinstance(rule, StopRule) or rule.needs_belief(history) for rule in self.rules)
+
+    @property
+    def wants_cost(self) -> bool:
+        return any(not isinstance(rule, StopRule) or rule.wants_cost for rule in self.rules)
+
+    def check(self, history: History, belief: Belief | None = None) -> Verdict:
         verdicts = []
         for rule in self.rules:
-            verdicts.append(rule.check(history, space))
+            verdicts.append(rule.check(history, belief))
             if verdicts[-1].stop != self.every:
                 break
         evidence: dict[str, float] = {}
         for rule, verdict in zip(self.rules, verdicts, strict=False):
             for name, value in verdict.evidence.items():
                 evidence[name if name not in evidence else f"{type(rule).__name__} {name}"] = value
-        if verdicts[-1].stop == self.every:  # nobody broke the row
+        if verdicts[-1].stop == self.every:  # all rules were checked
             return Verdict(self.every, ("; and " if self.every else "; ").join(v.reason for v in verdicts), evidence)
         return Verdict(verdicts[-1].stop, verdicts[-1].reason, evidence)
 
 
+def check_rule_class(rule: Any) -> None:
+    """A MethodError that names the method to write, unless this can be used as a rule."""
+    if isinstance(rule, type):
+        raise MethodError(f"stop={rule.__name__} is a class; write {rule.__name__}(...)")
+    if not callable(getattr(rule, "check", None)):
+        raise MethodError(
+            f'stop={rule!r} is not a rule; give "auto", None, st.RegretBound(0.01), st.Patience(30), ..., '
+            "or an object with check(history, belief)"
+        )
+    try:
+        parameters = list(inspect.signature(rule.check).parameters.values())
+    except (TypeError, ValueError):  # some callables have no signature
+        return
+    positional = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    enough = len(positional) >= 2 or any(each.kind is each.VAR_POSITIONAL for each in parameters)
+    needed = sum(each.default is each.empty for each in positional)
+    if not enough or needed > 2 or any(each.name == "space" for each in positional[1:2]):
+        name = type(rule).__name__
+        raise MethodError(f"{name}.check must be check(self, history, belief); the space is history.space")
+
+
 def check_budget(budget: Budget, history: History, seconds: float, unit: str = "s") -> Verdict:
     """Whether the budget is used up; running trials count as trials, so that many workers do not overshoot."""
-    evidence = {"trials": float(history.counted), "seconds": seconds, "cost": history.spent}
+    evidence = {"trials": float(history.trials_used), "seconds": seconds, "cost": history.spent}
     for name, limit in (("trials", budget.trials), ("seconds", budget.seconds), ("cost", budget.cost)):
         if limit is not None and evidence[name] >= limit:
             counted = (budget.unit or unit) if name == "cost" else "s"
@@ -103,43 +156,28 @@ def check_budget(budget: Budget, history: History, seconds: float, unit: str = "
     return Verdict(False, "budget is left", evidence, kind="budget")
 
 
-EFFORT = OptimizerOptions(raw_samples=256, local_samples=128, restarts=6, rounds=2)  # a bound is asked for after every trial
-GLANCE = OptimizerOptions(raw_samples=128, local_samples=64, restarts=0, rounds=0)
-AROUND = 5  # best trials whose neighbourhood is searched
-SEED = 0x5709  # the same candidates whenever the same history is looked at
+# -- what rules look at ------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Lookout:
-    """A history, ready to be modelled. Nothing in it depends on how the trials were chosen."""
+def belief_of(history: History, model: Surrogate, cost_model: CostModel | None = None) -> Belief:
+    """A belief for a rule that was called with a history alone: the model fitted to everything."""
+    data, encoding, known = to_dataset(history), Encoding(history.space), history.warm_start
+    belief = fit_belief(data, encoding, model, known)
+    if cost_model is None:
+        return belief
+    return with_cost(belief, history, cost_model)
 
-    history: History
-    encoding: Encoding
-    data: Dataset
 
-    @classmethod
-    def over(cls, history: History, space: Space) -> Lookout:
-        return cls(history, Encoding(space), to_dataset(history))
+def with_cost(belief: Belief, history: History, cost_model: CostModel) -> Belief:
+    """The belief with a cost model of the rule's own."""
+    cost = fit_cost(to_dataset(history), belief.encoding, cost_model, (history.warm_start or {}).get("cost"))
+    return replace(belief, cost=cost)
 
-    def optimizer(self, *, anywhere: bool) -> AcquisitionOptimizer:
-        """``anywhere``: points that were tried count too."""
-        seen = self.data
-        tried = np.empty((0, seen.U.shape[1])) if anywhere else seen.visited
-        rng = np.random.default_rng([SEED, len(seen.y)])
-        return AcquisitionOptimizer(self.encoding, rng, tried, seen.U[seen.order[:AROUND]], EFFORT)
 
-    def glance(self) -> AcquisitionOptimizer:
-        """A few candidates only, tried points included."""
-        return replace(self.optimizer(anywhere=True), options=GLANCE)
-
-    @property
-    def start(self) -> dict[str, Any] | None:
-        """Hyperparameters from which a fit may start: those of the last suggestion."""
-        known = self.history.warm_start
-        return {"theta": known["theta"], "trials": len(self.data.y)} if known and known.get("theta") else None
-
-    def belief(self, model: GP, cost_model: CostModel | None = None, spending: Spending | None = None) -> Belief:
-        """The model fitted to everything, starting from what the last suggestion knew where there is such."""
-        known = self.history.warm_start
-        cost = None if cost_model is None else fit_cost(self.data, self.encoding, cost_model, (known or {}).get("cost"))
-        return fit_belief(self.data, self.encoding, model, known, cost, spending)
+def rule_optimizer(
+    data: Dataset, encoding: Encoding, *, anywhere: bool, options: OptimizerOptions = RULE_OPTIONS
+) -> AcquisitionOptimizer:
+    """The optimizer of a rule; ``anywhere``: evaluated points count too. Nothing in it depends on how the trials were chosen."""
+    visited = np.empty((0, data.U.shape[1])) if anywhere else data.visited
+    rng = np.random.default_rng([RULE_STREAM, len(data.y)])
+    return AcquisitionOptimizer(encoding, rng, visited, data.U[data.best(BEST_TRIALS_SEARCHED)], options)

@@ -1,70 +1,79 @@
-"""Stop when nothing is worth its cost.
+"""Stop when no evaluation is worth its cost.
 
 Source: Xie et al., "Cost-aware stopping for Bayesian optimization" (ICML 2026). Stop when
 
     EI(x) <= price c(x)    for every x
 
-price being the improvement that one unit of cost must buy: EI per unit cost, which is maximised here, is at most the price
-everywhere. Where values are modelled as they are, it is the moment at which the Gittins index of every x is above the incumbent.
+price being the improvement that one unit of cost must buy. EI per unit cost is maximised here: it is at most the price everywhere
+when its maximum is. Where values are modelled as they are, this is the moment at which the Gittins index of every x is above the
+incumbent.
 """
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from .._format import rounded
+from .._validation import number_between, whole_number
 from ..acquisition.cost_aware import EIpu
 from ..cost.auto import AutoCost
 from ..cost.base import CostModel, expected_log_cost
+from ..data.dataset import to_dataset
 from ..data.history import History
 from ..errors import SpaceExhausted
-from ..space.space import Space
+from ..numerics import Array
 from ..surrogate.belief import Belief
 from ..surrogate.gp import GP
-from .base import Lookout, StopRule, Verdict
-from .regret import check_after, check_number
+from .base import StopRule, Verdict, belief_of, rule_optimizer, with_cost
 
-MODEL = GP()
+DEFAULT_MODEL = GP()  # of a rule that is called with a history alone
 
 
 @dataclass(frozen=True)
 class WorthIt(StopRule):
-    """``WorthIt(price)``: stop when no config's expected gain is worth its expected cost.
+    """Cost-benefit stopping: ``WorthIt(price)`` stops when no config's expected gain is worth its expected cost.
 
     price        the improvement, in the objective's units, that one unit of cost must buy
     after        evaluations before the first check
-    cost_model   what the costs are predicted by
+    cost_model   what the costs are predicted by; None: the study's own
 
-    Trials that are still running count as if they had come out a little worse than expected: a new one must be worth its
-    cost on top of what they will bring.
+    Pending trials count as if they had come out a little worse than expected: a new one must be worth its cost on top of what
+    they will bring.
     """
 
     price: float
     after: int = 10
-    cost_model: CostModel = field(default_factory=AutoCost)
+    cost_model: CostModel | None = None
+    uses_cost: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_number("WorthIt", "price", self.price, 0.0, math.inf)
-        check_after("WorthIt", self.after)
+        number_between(self.price, "WorthIt: price", 0.0, low_included=False)
+        whole_number(self.after, "WorthIt: after", 2)
 
-    def check(self, history: History, space: Space) -> Verdict:
+    def needs_belief(self, history: History) -> bool:
+        return history.evaluations >= self.after
+
+    def check(self, history: History, belief: Belief | None = None) -> Verdict:
         found = history.evaluations
         if found < self.after:
             return Verdict(False, f"{found} of the {self.after} evaluations are there after which gain and cost are compared")
-        lookout = Lookout.over(history, space)
-        belief = lookout.belief(MODEL, self.cost_model)
+        if belief is None:
+            belief = belief_of(history, DEFAULT_MODEL, self.cost_model or AutoCost())
+        elif self.cost_model is not None:
+            belief = with_cost(belief, history, self.cost_model)
         if belief.cost is None:
             return Verdict(False, "no trial has a cost yet that its gain could be compared with")
-        optimizer = lookout.optimizer(anywhere=False)
+        data = to_dataset(history)
+        optimizer = rule_optimizer(data, belief.encoding, anywhere=False)
         try:
             optimum = optimizer.maximize(EIpu().averaged_surface(belief, optimizer.rng))
         except SpaceExhausted as end:
             return Verdict(True, str(end))
         gain, cost = gain_and_cost(belief, optimum.u)
-        pending = expected_log_cost(belief.cost, lookout.data.pending) if len(lookout.data.pending) else np.empty(0)
+        pending = expected_log_cost(belief.cost, data.pending) if len(data.pending) else np.empty(0)
         evidence = {
             "gain": gain, "cost": cost, "price": self.price, "worth": gain / cost, "pending_cost": float(np.exp(pending).sum()),
         }
@@ -75,8 +84,8 @@ class WorthIt(StopRule):
         return Verdict(False, f"it is still worth while: {what}, {rounded(gain / cost)} a unit", evidence)
 
 
-def gain_and_cost(belief: Belief, u: np.ndarray) -> tuple[float, float]:
-    """Expected improvement in the objective's units, chance of failure counted, and expected cost at one point."""
+def gain_and_cost(belief: Belief, u: Array) -> tuple[float, float]:
+    """Expected improvement in the objective's units, probability of failure counted, and expected cost at one point."""
     assert belief.cost is not None
     Z = belief.encoding.features(u[None, :])
     gain = belief.gain(Z)

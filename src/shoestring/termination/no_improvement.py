@@ -1,32 +1,32 @@
-"""The naive convergence test (section 4.1.1 of the termination paper)."""
+"""Stop after a number of trials without improvement: the naive convergence test (section 4.1.1 of the termination paper)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from .._format import plural
-from .._validation import plain
+from .._validation import whole_number
 from ..data.history import History
-from ..errors import MethodError
-from ..space.space import Space
+from ..surrogate.belief import Belief
 from .base import StopRule, Verdict
 
 
 @dataclass(frozen=True)
 class Patience(StopRule):
-    """``Patience(i)``: stop once the best value has not changed for i consecutive finished trials; the first counts as a change.
+    """No improvement: ``Patience(i)`` stops once the best value has not changed for i finished trials in a row.
 
-    Failed trials count: they brought nothing either. Trials below the target fidelity do not.
+    The first value counts as a change. Failed trials count: they brought nothing either. Trials below the target fidelity do not.
     """
 
     trials: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "trials", plain(self.trials))
-        if isinstance(self.trials, bool) or not isinstance(self.trials, int) or self.trials < 1:
-            raise MethodError(f"Patience: the number of trials must be a whole number >= 1, not {self.trials!r}")
+        object.__setattr__(self, "trials", whole_number(self.trials, "Patience: the number of trials", 1))
 
-    def check(self, history: History, space: Space) -> Verdict:
+    def needs_belief(self, history: History) -> bool:
+        return False
+
+    def check(self, history: History, belief: Belief | None = None) -> Verdict:
         waited = since_best(history)
         evidence = {"unchanged": float(waited), "patience": float(self.trials)}
         if waited >= self.trials:

@@ -1,8 +1,8 @@
-"""The highest point of one surface where another is high enough.
+"""Constrained maximization by a log barrier: maximize f(x) subject to g(x) >= bound.
 
-maximize f(x) subject to g(x) >= bound, by an interior path: f + t log(g - bound) is maximised for a falling t, from points
-that satisfy the constraint, so that every step satisfies it too. With one constraint the end for t is within t of the
-best value (the duality gap of a log barrier). Finite spaces are simply looked through.
+An interior-point path: f + t log(g - bound) is maximised for a decreasing barrier weight t. It starts from points that satisfy
+the constraint, so that every step satisfies it too. With one constraint, the end for t is within t of the best value (the duality
+gap of a log barrier). Small finite spaces are enumerated instead.
 """
 
 from __future__ import annotations
@@ -16,44 +16,45 @@ from ...space.encoding import Encoding
 from .candidates import is_visited, small_grid
 from .optimizer import Surface, local_search
 
-STARTS = 6
+RESTARTS = 6  # points from which a path starts
 BARRIER_WEIGHTS = (0.1, 0.003)  # t, in units of f (a logarithm here, so 0.003 is 0.3 %)
+EXCHANGE_ROUNDS = 2  # rounds of exchange moves and ascent, for each t
 
 
 @single_threaded
 def maximize_constrained(
-    f: Surface, g: Surface, bound: float, pool: Array, encoding: Encoding, rng: np.random.Generator, seen: Array | VisitedSet
+    f: Surface, g: Surface, bound: float, pool: Array, encoding: Encoding, rng: np.random.Generator, visited: Array | VisitedSet
 ) -> Array | None:
-    """The best point; None if no point of ``pool`` satisfies the constraint."""
-    holds = g(pool, False)[0] >= bound
-    if not holds.any():
+    """The best unvisited point that satisfies the constraint; None if no point of ``pool`` does."""
+    feasible = g(pool, False)[0] >= bound
+    if not feasible.any():
         return None
-    pool = pool[holds]
+    pool = pool[feasible]
     values = f(pool, False)[0]
     if small_grid(encoding.space) is not None:
         return np.asarray(pool[int(np.argmax(values))])
-    top = diverse_starts(pool, values, encoding)
-    U = pool[top]
-    found = [pool[top]]
+    starts = diverse_starts(pool, values, encoding)
+    U = pool[starts]
+    found = [pool[starts]]
     for t in BARRIER_WEIGHTS:
         inside = barrier(f, g, bound, t)
-        U, _ = local_search(inside, encoding, U, inside(U, False)[0], 2, rng)
+        U, _ = local_search(inside, encoding, U, inside(U, False)[0], EXCHANGE_ROUNDS, rng)
         found.append(U)
     ends = np.vstack(found)
-    ends = ends[(g(ends, False)[0] >= bound) & ~is_visited(ends, seen)]
+    ends = ends[(g(ends, False)[0] >= bound) & ~is_visited(ends, visited)]
     if not len(ends):
         return None
     return np.asarray(ends[int(np.argmax(f(ends, False)[0]))])
 
 
 def diverse_starts(pool: Array, values: Array, encoding: Encoding) -> NDArray[np.intp]:
-    """Starts: the best points, those with options of their own first, since an ascent cannot change options together."""
+    """Rows to start from: the best of each combination of options first, since the ascent changes no two options at once."""
     order = np.argsort(-values, kind="stable")
     if encoding.numeric.all():
-        return order[:STARTS]
+        return order[:RESTARTS]
     _, first = np.unique(pool[order][:, ~encoding.numeric], axis=0, return_index=True)
-    own = np.sort(first)[:STARTS]
-    rest = np.setdiff1d(np.arange(len(order)), own)[: STARTS // 2]
+    own = np.sort(first)[:RESTARTS]
+    rest = np.setdiff1d(np.arange(len(order)), own)[: RESTARTS // 2]
     return np.asarray(order[np.concatenate([own, rest])])
 
 

@@ -27,7 +27,7 @@ from ...acquisition.knowledge_gradient import KG
 from ...data.visited import SAME_POINT
 from ...errors import MethodError, OutcomeError
 from ...numerics import Array, single_threaded
-from ...search.base import SearchContext, fit_context_belief, optimizer_for
+from ...search.base import SearchContext
 from ...search.recommend import lowest_mean, negative_mean
 from ...space.parameters import Choice, Numeric
 from ...space.space import Config, Space
@@ -167,8 +167,8 @@ def look_along(
     numbers = read_numbers(space, along)
     if not seen.finished:
         return None
-    belief = fit_context_belief(context, costs=any(each.uses_cost for each in acquisitions.values()))
-    best = lowest_mean(belief, negative_mean(belief), optimizer_for(context))
+    belief = context.belief(costs=any(each.uses_cost for each in acquisitions.values()))
+    best = lowest_mean(belief, negative_mean(belief), context.optimizer())
     best = space.snap(space.at_target(best[None, :]))[0]
     along = choose_axis(space, numbers, along, best)
     column, parameter = space.names.index(along), space[along]

@@ -41,8 +41,8 @@ def stopping(
     scale, unit = time_unit(float(spent[-1]) if len(spent) else 0.0) if study.unit == "s" else (1.0, study.unit)
     x = [n if against == "trials" else spent[n - 1] / scale for n in steps]
     ax = axes_for(path, ax)
-    past = [history.first(n) for n in steps]
-    ax.plot(x, [rule.bound(earlier, history.space).regret for earlier in past], color=INK, linewidth=2.0, label="bound", zorder=3)
+    past = [history.head(n) for n in steps]
+    ax.plot(x, [rule.bound(earlier).regret for earlier in past], color=INK, linewidth=2.0, label="bound", zorder=3)
     limits = [rule.threshold(earlier)[0] for earlier in past]
     if any(limit is not None for limit in limits):
         ax.plot(x, [math.nan if limit is None else limit for limit in limits], "--", color=BAD, label="threshold", zorder=2)
