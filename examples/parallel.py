@@ -22,7 +22,7 @@ def train(config: dict[str, float]) -> float:
 study = st.Study(space, seed=0)
 study.enqueue({"x": 4, "y": 0})
 study.enqueue({"x": 5, "y": 0})
-result = study.minimize(train, budget=10, workers=2, timeout="1s")
+result = study.minimize(train, budget=6, workers=2, timeout="1s")
 for trial in result.history.having(st.State.FAILED):
     print(f"trial {trial.number} failed: {trial.error}")
 print(f"best {result.best.value:.4f} at {result.best.config}")

@@ -1,4 +1,4 @@
-"""Beliefs on one line, and the mutual information of an observation and the minimum by brute force over a grid."""
+"""Beliefs for the tests of information-based acquisitions, and the mutual information of y and the minimiser by brute force."""
 
 import dataclasses
 import functools
@@ -17,7 +17,13 @@ GRID = np.linspace(0, 1, 60)[:, None]
 
 
 def line(count, noise, seed, length=0.2):
-    """A belief after ``count`` observations of a function drawn from the model itself, and a seeker."""
+    """A belief after ``count`` observations of a function on a line, drawn from the model itself, and an optimizer."""
+    belief, encoding, visited, best = _line(count, noise, seed, length)
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), visited, best)
+
+
+@functools.cache
+def _line(count, noise, seed, length):
     rng = np.random.default_rng(seed)
     study = told_study(plane(1), lambda config: config["x0"], count, seed=seed)
     belief, encoding, seen = belief_of(study)
@@ -27,7 +33,7 @@ def line(count, noise, seed, length=0.2):
     posterior = Posterior.given(kernel, noise, Z, np.linalg.cholesky(covariance) @ rng.standard_normal(count), mean=0.0)
     incumbent = float(posterior.mean_at(Z).min())
     belief = dataclasses.replace(belief, objective=posterior, incumbent=incumbent, evaluated=seen.U)
-    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[:5])
+    return belief, encoding, seen.visited, seen.U[:5]
 
 
 def waves(config):
@@ -35,12 +41,17 @@ def waves(config):
 
 
 def wavy(dimensions, noise=None, count=None):
-    """A belief about waves in a few dimensions, and a seeker; observations from now on have this noise."""
-    study = told_study(plane(dimensions), waves, count or 6 + 6 * dimensions)
-    belief, encoding, seen = belief_of(study)
+    """A belief about waves in a few dimensions, and an optimizer; observations from now on have this noise."""
+    belief, encoding, visited, best = _wavy(dimensions, count or 6 + 6 * dimensions)
     if noise is not None:
         belief = dataclasses.replace(belief, objective=dataclasses.replace(belief.objective, noise=noise))
-    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
+    return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), visited, best)
+
+
+@functools.cache
+def _wavy(dimensions, count):
+    belief, encoding, seen = belief_of(told_study(plane(dimensions), waves, count))
+    return belief, encoding, seen.visited, seen.U[seen.order[:5]]
 
 
 def brute_force(belief, grid=GRID, draws=40_000, bins=32, seed=0):
@@ -50,7 +61,7 @@ def brute_force(belief, grid=GRID, draws=40_000, bins=32, seed=0):
     mean, covariance = posterior.mean_at(Z), posterior.covariance(Z) + 1e-10 * np.eye(len(Z))
     f = mean + rng.standard_normal((draws, len(Z))) @ np.linalg.cholesky(covariance).T
     where = f.argmin(axis=1)
-    spread = np.sqrt(np.diag(covariance) + posterior.noise)
+    deviation = np.sqrt(np.diag(covariance) + posterior.noise)
 
     def entropy(counts):
         p = counts[counts > 0] / draws
@@ -59,7 +70,7 @@ def brute_force(belief, grid=GRID, draws=40_000, bins=32, seed=0):
     found = np.empty(len(Z))
     for j in range(len(Z)):
         y = f[:, j] + math.sqrt(posterior.noise) * rng.standard_normal(draws)
-        row = np.minimum((bins * ndtr((y - mean[j]) / spread[j])).astype(int), bins - 1)
+        row = np.minimum((bins * ndtr((y - mean[j]) / deviation[j])).astype(int), bins - 1)
         joint = np.bincount(row * len(Z) + where, minlength=bins * len(Z)).reshape(bins, len(Z))
         found[j] = entropy(joint.sum(axis=0)) + entropy(joint.sum(axis=1)) - entropy(joint.ravel())
     return found

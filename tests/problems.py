@@ -52,7 +52,7 @@ def hartmann3(config):
 
 
 def told_study(space, value, count, seed=0, error_where=None, **options):
-    """A study with ``count`` random trials told; those for which ``error_where`` holds as failures."""
+    """A study with the results of ``count`` random trials; those for which ``error_where`` holds have failed."""
     study = st.Study(space, seed=seed, **options)
     rng = np.random.default_rng(seed)
     U = space.snap(space.at_target(rng.random((count, len(space)))))
@@ -66,7 +66,7 @@ def told_study(space, value, count, seed=0, error_where=None, **options):
 
 
 def belief_of(study, model=None):
-    """What a model-based method would believe of the study's problem now."""
+    """The belief of a model-based method about the study, its encoding and its dataset."""
     encoding = Encoding(study.space)
     seen = to_dataset(study.history)
     return fit_belief(seen, encoding, model or st.GP(), None), encoding, seen

@@ -1,4 +1,4 @@
-"""Random spaces and configs for property tests, and what makes a config right, said without the code under test."""
+"""Random spaces and configs for property tests, and what makes a config valid, written without the code under test."""
 
 import json
 
@@ -69,7 +69,7 @@ def fidelities(draw):
 
 @draws.composite
 def spaces(draw, finite=False, most=5):
-    """Up to ``most`` parameters in any order, each perhaps conditional on some that were drawn before it."""
+    """Up to ``most`` parameters in any order; each may be conditional on some that were drawn before it."""
     made = {}
     for name in "abcde"[: draw(draws.integers(1, most))]:
         kinds = ["int", "choice", "step"] if finite else ["float", "int", "choice"]
@@ -129,7 +129,7 @@ def values_of(parameter):
 
 
 def is_active(parameter, config):
-    """Whether every parent is there and holds a wanted value."""
+    """Whether every parent is active and has a wanted value."""
     for parent, wanted in (parameter.when or {}).items():
         several = wanted if isinstance(wanted, list) and text(wanted) != text(config.get(parent)) else [wanted]
         if parent not in config or text(config[parent]) not in map(text, several):
@@ -142,7 +142,7 @@ def text(value):
 
 
 def small(space, limit=600):
-    """Skip examples whose grid would take long to write out."""
+    """Skip examples with a large grid."""
     size = 1
     for parameter in space.values():
         size *= 1 if parameter.fidelity else parameter.levels

@@ -1,4 +1,4 @@
-"""Random trials for property tests: few different points, so that some are asked twice, and everything that may come of them."""
+"""Random trials for property tests: few different points, so that some are suggested twice, and every kind of outcome."""
 
 from hypothesis import strategies as draws
 
@@ -31,23 +31,24 @@ def suggestions(draw):
 
 @draws.composite
 def closed(draw, trial, states=ENDS):
-    """What came of a trial."""
+    """The trial with an outcome."""
     state = draw(draws.sampled_from(states))
     if state is State.RUNNING:
         return trial
-    told = {"cost": draw(draws.sampled_from([None, 0.0, 0.1, 0.3, 7.0])), "seconds": draw(draws.sampled_from([None, 0.1, 2.0]))}
+    cost, seconds = draw(draws.sampled_from([None, 0.0, 0.1, 0.3, 7.0])), draw(draws.sampled_from([None, 0.1, 2.0]))
+    results = {"cost": cost, "seconds": seconds}
     if trial.fidelity and draw(draws.booleans()):
-        told["reports"] = ({"value": 0.5, "fidelity": {"epochs": 1}, "cost": None},)
+        results["reports"] = ({"value": 0.5, "fidelity": {"epochs": 1}, "cost": None},)
     if state is State.DONE:
-        told |= {"value": float(draw(draws.integers(-2, 2))), "censored": draw(draws.booleans())}
-        told["gradient"] = draw(draws.sampled_from([None, {"x": 2.0}]))
+        results |= {"value": float(draw(draws.integers(-2, 2))), "censored": draw(draws.booleans())}
+        results["gradient"] = draw(draws.sampled_from([None, {"x": 2.0}]))
         if trial.fidelity and trial.config["epochs"] > 1 and draw(draws.booleans()):  # stopped early
             kind = draw(draws.sampled_from(["hopeless", "budget"]))
             noted = {**trial.suggestion, "asked": dict(trial.fidelity), "stopped": {"kind": kind}}
-            told |= {"config": {**trial.config, "epochs": 1}, "fidelity": {"epochs": 1}, "suggestion": noted}
-    return trial.finish(state, **told)
+            results |= {"config": {**trial.config, "epochs": 1}, "fidelity": {"epochs": 1}, "suggestion": noted}
+    return trial.finish(state, **results)
 
 
 def several(space=SPACE, most=12):
-    """In order of number."""
+    """Trials in order of number."""
     return draws.integers(0, most).flatmap(lambda count: draws.tuples(*(trials(number, space) for number in range(count))))

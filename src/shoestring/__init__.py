@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from .acquisition.base import Acquisition
 from .acquisition.cost_aware import CEI, EIAlpha, EICool, EIpu
 from .acquisition.entropy_search import ES
 from .acquisition.gittins import Gittins
@@ -20,9 +21,11 @@ from .acquisition.kg_gradient import CFDKG, DKG
 from .acquisition.kg_stochastic import StochasticKG
 from .acquisition.knowledge_gradient import KG
 from .acquisition.mes import MES
+from .acquisition.optimize.optimizer import AcquisitionOptimizer, Selection
 from .acquisition.pes import PES
 from .budget import Budget
 from .cost.auto import AutoCost
+from .cost.base import CostModel
 from .cost.known import KnownCost
 from .cost.linear import LinearCost
 from .cost.log_gp import LogGPCost, ResidualGPCost
@@ -42,6 +45,7 @@ from .errors import (
     SpaceError,
     SpaceExhausted,
     StorageError,
+    StorageUnavailable,
     StudyError,
     TrialError,
 )
@@ -49,6 +53,7 @@ from .execution.dask_executor import DaskExecutor
 from .execution.ray_executor import RayExecutor
 from .optimize import maximize, minimize
 from .report.result import Recommendation, Result
+from .search.base import SearchMethod
 from .search.boca import BOCA
 from .search.bore import BORE
 from .search.hyperband import Hyperband
@@ -57,14 +62,16 @@ from .search.random import Random, Sobol
 from .search.tpe import TPE
 from .space.parameters import Choice, Fidelity, Float, Int
 from .space.space import Space
+from .state.registry import register
 from .storage import Storage, open_storage
 from .study import Study
+from .surrogate.base import Fit, Surrogate, SurrogatePosterior
 from .surrogate.gp import GP
 from .surrogate.sparse import FITC, VFE
 from .surrogate.subset import KMeansSubset, RandomSubset, SeedSubset
 from .termination.acquisition_threshold import EIBelow, PIBelow
 from .termination.auto import AutoStop
-from .termination.base import Verdict
+from .termination.base import StopRule, Verdict
 from .termination.cost_benefit import WorthIt
 from .termination.no_improvement import Patience
 from .termination.regret import RegretBound, SureBound
@@ -81,7 +88,9 @@ __all__ = [  # in the order of the data flow
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
-    "StudyError", "StorageError", "Away", "ExecutionError", "TrialError", "SpaceExhausted", "NothingFits",
+    "StudyError", "StorageError", "StorageUnavailable", "Away", "ExecutionError", "TrialError", "SpaceExhausted", "NothingFits",
+    "Acquisition", "AcquisitionOptimizer", "Selection", "SearchMethod", "Surrogate", "SurrogatePosterior", "Fit", "StopRule",
+    "CostModel", "register",
     "plot",
 ]  # fmt: skip
 
@@ -90,3 +99,8 @@ def __getattr__(name: str) -> Any:
     if name == "plot":  # needs matplotlib, so it is imported when asked for
         return import_module(".report.plot", __name__)
     raise AttributeError(f"module 'shoestring' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names alone: what an editor completes."""
+    return sorted([*__all__, "__version__"])

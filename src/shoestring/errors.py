@@ -54,8 +54,11 @@ class StorageError(ShoestringError):
     """A place for studies that cannot be used: not there, not writable, damaged, of another version."""
 
 
-class Away(StorageError):
-    """A storage that does not answer, but may do so later: the server is down, another program keeps the file locked."""
+class StorageUnavailable(StorageError):
+    """Storage unavailable: it does not answer now, but may do so later. The server is down, or another program locks the file."""
+
+
+Away = StorageUnavailable  # the name of earlier versions
 
 
 class Conflict(StorageError):

@@ -1,5 +1,6 @@
-"""Acquisitions that weigh cost, on real beliefs about the objective and planted costs."""
+"""Cost-aware acquisitions, on real beliefs about the objective and known costs."""
 
+import functools
 import itertools
 import math
 from dataclasses import replace
@@ -19,28 +20,39 @@ from tests.differences import gradients_of
 from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study
 
 
-class Planted:
-    """log cost = weights . u + bend sin(3 u_0), with a variance that grows away from the middle."""
+class KnownLogCost:
+    """log cost = weights . u + sin(3 u_0), with a variance that grows away from the middle."""
 
-    name = "planted"
+    name = "known"
 
-    def __init__(self, dimensions, seed=0, unsure=0.0):
+    def __init__(self, dimensions, seed=0, variance=0.0):
         self.weights = 3 * np.random.default_rng(seed).standard_normal(dimensions)
-        self.unsure = unsure
+        self.variance = variance
 
     def log_cost(self, U):
-        return U @ self.weights + np.sin(3 * U[:, 0]), self.unsure * ((U - 0.5) ** 2).sum(axis=1)
+        return U @ self.weights + np.sin(3 * U[:, 0]), self.variance * ((U - 0.5) ** 2).sum(axis=1)
 
     def log_cost_with_gradient(self, U):
         slope = np.tile(self.weights, (len(U), 1))
         slope[:, 0] += 3 * np.cos(3 * U[:, 0])
-        return *self.log_cost(U), slope, 2 * self.unsure * (U - 0.5)
+        return *self.log_cost(U), slope, 2 * self.variance * (U - 0.5)
 
 
-def context(space=None, value=bowl, n=20, seed=0, unsure=0.0, failures=None):
-    study = told_study(space or plane(3), value, n, seed=seed, error_where=failures)
-    belief, encoding, seen = belief_of(study)
-    belief = replace(belief, cost=Planted(len(study.space), seed, unsure))
+PLANE = plane(3)
+
+
+def often_fails(config):
+    return config["x1"] > 0.75
+
+
+@functools.cache
+def fitted(space, value, n, seed, failures):
+    return belief_of(told_study(space, value, n, seed=seed, error_where=failures))
+
+
+def context(space=PLANE, value=bowl, n=20, seed=0, cost_variance=0.0, failures=None):
+    belief, encoding, seen = fitted(space, value, n, seed, failures)
+    belief = replace(belief, cost=KnownLogCost(len(space), seed, cost_variance))
     optimizer = AcquisitionOptimizer(encoding, np.random.default_rng(seed), seen.visited, seen.U[seen.order[:5]])
     return belief, optimizer
 
@@ -49,9 +61,9 @@ METHODS = [st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.Gittins(0.5), st.Gittins(
 
 
 @pytest.mark.parametrize("acquisition", METHODS, ids=repr)
-@pytest.mark.parametrize("failures", [None, lambda config: config["x1"] > 0.75], ids=["", "failures"])
+@pytest.mark.parametrize("failures", [None, often_fails], ids=["", "failures"])
 def test_the_gradient_of_a_cost_aware_surface(acquisition, failures):
-    belief, _ = context(unsure=2.0, n=30, failures=failures)
+    belief, _ = context(cost_variance=2.0, n=30, failures=failures)
     belief = replace(belief, spending=Spending(10.0, 4.0, 1.0))
     surface = acquisition.surface(belief, np.random.default_rng(0))
     U = np.random.default_rng(1).uniform(0.05, 0.95, (30, 3))
@@ -67,7 +79,7 @@ def test_log_h_is_inverted(level):
     assert log_h(np.array([z]))[0][0] == pytest.approx(level, rel=1e-9, abs=1e-9)
 
 
-def test_the_index_makes_one_indifferent_to_paying():
+def test_at_the_index_an_evaluation_is_exactly_worth_its_cost():
     """EI(x; g) = price E[c], by root finding on EI itself."""
     belief, _ = context()
     U = np.random.default_rng(0).random((10, 3))
@@ -83,12 +95,12 @@ def test_the_index_makes_one_indifferent_to_paying():
         assert g[i] == pytest.approx(brentq(surplus, mean[i] - 30 * s, mean[i] + 30 * s + 2 * 0.2 * cost[i]), rel=1e-6, abs=1e-6)
 
 
-def test_a_falling_price_is_halved_when_nothing_is_worth_it():
+def test_a_price_that_was_not_given_is_halved_when_no_evaluation_is_worth_it():
     belief, optimizer = context()
-    dear = replace(belief, warm_start={"log_price": 5.0})
-    assert st.Gittins().select(dear, optimizer).warm_start["log_price"] == pytest.approx(5.0 - math.log(2))
-    cheap = replace(belief, warm_start={"log_price": -30.0})
-    assert st.Gittins().select(cheap, optimizer).warm_start["log_price"] == -30.0
+    high = replace(belief, warm_start={"log_price": 5.0})
+    assert st.Gittins().select(high, optimizer).warm_start["log_price"] == pytest.approx(5.0 - math.log(2))
+    low = replace(belief, warm_start={"log_price": -30.0})
+    assert st.Gittins().select(low, optimizer).warm_start["log_price"] == -30.0
 
 
 @pytest.mark.parametrize("lam", [0.05, 0.3, 0.8])
@@ -96,29 +108,29 @@ def test_a_falling_price_is_halved_when_nothing_is_worth_it():
 @pytest.mark.parametrize(("space", "value"), [(plane(2), branin), (plane(3), bowl), (mixed_space(), mixed_value)])
 def test_no_point_is_cheaper_than_contextual_ei_with_as_much_improvement(space, value, lam, seed):
     belief, optimizer = context(space, value, seed=seed)
-    gain, cheapness = LogEI().surface(belief, None), negative_log_cost(belief)
-    optimum = optimizer.maximize(gain)
+    log_ei, negative_cost = LogEI().surface(belief, None), negative_log_cost(belief)
+    optimum = optimizer.maximize(log_ei)
     u = st.CEI(lam).select(belief, replace(optimizer, rng=np.random.default_rng(seed)))
     u = u.u[None, :]
     bound = optimum.value + math.log1p(-lam)
-    assert gain(u, False)[0][0] >= bound - 1e-3
+    assert log_ei(u, False)[0][0] >= bound - 1e-3
     rng = np.random.default_rng(seed + 100)
     others = [rng.random((4000, len(space))), np.clip(u + 0.03 * rng.standard_normal((4000, len(space))), 0, 1), optimum.U]
     U = space.snap(space.at_target(np.vstack(others)))
-    good = gain(U, False)[0] >= max(bound, gain(u, False)[0][0])
-    cheapest = (-cheapness(U, False)[0])[good].min(initial=np.inf)
-    assert -cheapness(u, False)[0][0] <= cheapest + 0.02
+    good = log_ei(U, False)[0] >= max(bound, log_ei(u, False)[0][0])
+    cheapest = (-negative_cost(U, False)[0])[good].min(initial=np.inf)
+    assert -negative_cost(u, False)[0][0] <= cheapest + 0.02
 
 
-def test_contextual_ei_between_its_ends():
+def test_contextual_ei_goes_from_the_highest_ei_to_the_lowest_cost():
     belief, optimizer = context()
-    gain, cheapness = LogEI().surface(belief, None), negative_log_cost(belief)
-    optimum = optimizer.maximize(gain)
+    log_ei, negative_cost = LogEI().surface(belief, None), negative_log_cost(belief)
+    optimum = optimizer.maximize(log_ei)
     first = st.CEI(0.0).select(belief, optimizer).u
-    assert gain(first[None, :], False)[0][0] == pytest.approx(optimum.value, abs=1e-3)
+    assert log_ei(first[None, :], False)[0][0] == pytest.approx(optimum.value, abs=1e-3)
     last = st.CEI(1.0).select(belief, optimizer).u
-    assert cheapness(last[None, :], False)[0][0] >= optimizer.maximize(cheapness).value - 0.02
-    costs = [-cheapness(st.CEI(lam).select(belief, optimizer).u[None, :], False)[0][0] for lam in (0.01, 0.1, 0.4, 0.9)]
+    assert negative_cost(last[None, :], False)[0][0] >= optimizer.maximize(negative_cost).value - 0.02
+    costs = [-negative_cost(st.CEI(lam).select(belief, optimizer).u[None, :], False)[0][0] for lam in (0.01, 0.1, 0.4, 0.9)]
     assert all(later <= earlier + 0.02 for earlier, later in itertools.pairwise(costs))
 
 
@@ -145,12 +157,12 @@ def test_cooling_goes_from_per_unit_to_plain():
     np.testing.assert_allclose(at(99.0), LogEI().surface(belief, None)(U, False)[0])
 
 
-def test_an_unknown_cost_is_never_rewarded():
-    sure, _ = context(unsure=0.0)
-    unsure, _ = context(unsure=5.0)
+def test_an_uncertain_cost_is_never_rewarded():
+    certain, _ = context(cost_variance=0.0)
+    uncertain, _ = context(cost_variance=5.0)
     U = np.random.default_rng(0).random((50, 3))
     for acquisition in (st.EIpu(), st.EIAlpha(0.2), st.Gittins(0.1)):
-        assert (acquisition.surface(unsure, None)(U, False)[0] <= acquisition.surface(sure, None)(U, False)[0] + 1e-12).all()
+        assert (acquisition.surface(uncertain, None)(U, False)[0] <= acquisition.surface(certain, None)(U, False)[0] + 1e-12).all()
 
 
 @pytest.mark.parametrize(
@@ -158,7 +170,7 @@ def test_an_unknown_cost_is_never_rewarded():
     [lambda: st.CEI(-0.1), lambda: st.CEI(1.1), lambda: st.CEI("0.5"), lambda: st.EIAlpha(-1), lambda: st.EIAlpha(math.nan),
      lambda: st.EIAlpha(math.inf), lambda: st.Gittins(0), lambda: st.Gittins(-2), lambda: st.Gittins(True)],
 )
-def test_what_cannot_be_is_refused(wrong):
+def test_options_out_of_range_are_refused(wrong):
     with pytest.raises(st.MethodError):
         wrong()
 

@@ -1,3 +1,5 @@
+import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -19,7 +21,7 @@ SCORES = {
 @pytest.mark.parametrize("deviation", [1e-6, 1e-3, 1.0, 1e3, 1e6])
 def test_derivatives_by_mean_and_deviation_over_many_scales(name, deviation):
     score, z = SCORES[name], np.array([-20.0, -5, -1.2, -0.9, -0.1, 0, 0.3, 2, 6, 30])
-    if name != "LCB":  # straight lines need no looking at from afar
+    if name != "LCB":  # a straight line needs no test far away
         z = np.concatenate([[-2000.0, -900, -100], z])
     s = np.full_like(z, deviation)
     mean = -z * s
@@ -51,11 +53,15 @@ def test_log_ei_is_finite_at_any_deviation(deviation):
     assert np.isfinite([by_mean[0], by_deviation[0]]).all()
 
 
+@functools.cache
+def fitted(failures):
+    return belief_of(told_study(plane(3), bowl, 30, error_where=(lambda config: config["x1"] > 0.75) if failures else None))
+
+
 @pytest.mark.parametrize("acquisition", [st.LogEI(), st.EI(), st.PI(), st.LCB()], ids=lambda a: type(a).__name__)
 @pytest.mark.parametrize("failures", [False, True])
 def test_the_gradient_of_a_surface_on_a_real_belief(acquisition, failures):
-    study = told_study(plane(3), bowl, 30, error_where=(lambda config: config["x1"] > 0.75) if failures else None)
-    belief, encoding, _ = belief_of(study)
+    belief, encoding, _ = fitted(failures)
     assert (belief.feasibility is not None) == failures
     surface = acquisition.surface(belief, np.random.default_rng(0))
     X = encoding.features(np.random.default_rng(1).uniform(0.02, 0.98, (40, 3)))
@@ -84,7 +90,7 @@ def test_failures_lower_the_value_where_they_happened():
     bad = told_study(plane(), bowl, 40, error_where=lambda config: config["x0"] > 0.7)
     belief, encoding, _ = belief_of(bad)
     with_failures = st.LogEI().surface(belief, None)
-    without = st.LogEI().surface(type(belief)(**{**vars(belief), "viability": None}), None)
+    without = st.LogEI().surface(dataclasses.replace(belief, feasibility=None), None)
     X = encoding.features(np.array([[0.95, 0.5], [0.2, 0.5]]))
     drop = without(X, False)[0] - with_failures(X, False)[0]
     assert drop[0] > 1.0
@@ -92,12 +98,12 @@ def test_failures_lower_the_value_where_they_happened():
 
 
 @pytest.mark.parametrize("make", [lambda: st.PI(-1), lambda: st.PI(math.nan), lambda: st.LCB(-0.1), lambda: st.LCB(math.inf)])
-def test_an_acquisition_that_cannot_be_is_refused(make):
+def test_options_out_of_range_are_refused(make):
     with pytest.raises(st.MethodError, match="must be"):
         make()
 
 
-def test_a_larger_margin_and_a_larger_beta_look_further_afield():
+def test_a_larger_margin_and_a_larger_beta_explore_more():
     belief, encoding, _ = belief_of(told_study(plane(1), bowl, 6))
     X = encoding.features(np.linspace(0, 1, 201)[:, None])
     deviation = np.sqrt(belief.objective.mean_and_variance(X)[1])

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 from scipy.stats import norm
 
-from shoestring.acquisition.kg_envelope import NOTHING, log_expected_drop, log_expected_drop_with_gradient
+from shoestring.acquisition.kg_envelope import LOG_NO_DROP, log_expected_drop, log_expected_drop_with_gradient
 from tests.differences import gradients_of
 
 
@@ -76,6 +76,6 @@ def test_a_drop_too_small_for_a_float_still_has_a_logarithm_and_a_slope():
 @pytest.mark.parametrize("b", [np.zeros((1, 4)), np.ones((1, 4))])
 def test_lines_that_move_together_drop_nothing(b):
     drop = log_expected_drop_with_gradient(np.arange(4.0)[None, :], b)
-    assert drop.value[0] == NOTHING
+    assert drop.value[0] == LOG_NO_DROP
     assert not drop.by_a.any()
     assert not drop.by_b.any()

@@ -14,14 +14,14 @@ from shoestring.acquisition.knowledge_gradient import LookAhead, minima
 from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.surrogate.gradient_data import gradient_noise
 from tests.differences import gradients_of
-from tests.gradient_problems import sloped_study, wave_slopes, waves
+from tests.gradient_problems import study_with_gradients, wave_gradient, waves
 from tests.problems import belief_of, plane
 
 DRAWS = 100_000
 
 
 def context(dimensions, count, seed=0, share=None):
-    study = sloped_study(plane(dimensions), waves, wave_slopes, count, seed=seed)
+    study = study_with_gradients(plane(dimensions), waves, wave_gradient, count, seed=seed)
     belief, encoding, seen = belief_of(study, st.GP(output="standard"))
     belief = belief if share is None else dataclasses.replace(belief, gradient_noise_share=share)
     return belief, AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
@@ -192,7 +192,7 @@ def test_what_is_not_active_tells_no_slope(running):
     """
     study = st.Study(KINDS)
     for x in (0.1, 0.5, 0.8):
-        study.add({"kind": "b", "extra": x}, waves({"x": x}), gradient={"extra": wave_slopes({"x": x})["x"]}, cost=1.0)
+        study.add({"kind": "b", "extra": x}, waves({"x": x}), gradient={"extra": wave_gradient({"x": x})["x"]}, cost=1.0)
     study.add({"kind": "a"}, 0.9, cost=1.0)
     belief, encoding, _ = belief_of(study, st.GP(output="standard"))
     assert len(belief.gradient_columns) == 1

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from tests.gradient_problems import mixed_slopes, sloped_study, wave_slopes, waves
+from tests.gradient_problems import mixed_gradient, study_with_gradients, wave_gradient, waves
 from tests.problems import bowl, mixed_space, mixed_value, plane
 
 
@@ -20,7 +20,7 @@ def bowl_slopes(config):
 
 @pytest.mark.parametrize("space", [plane(2), mixed_space()], ids=["plane", "mixed"])
 def test_it_runs_on_numbers_and_on_mixed_conditional_spaces(space):
-    problem = (mixed_value, mixed_slopes) if "rate" in space else (waves, wave_slopes)
+    problem = (mixed_value, mixed_gradient) if "rate" in space else (waves, wave_gradient)
     history = st.minimize(told(*problem), space, 13, method=st.DKG(), seed=0, stop=None).history
     assert len({space.key(trial.config) for trial in history}) == 13
     assert all(space.check(trial.config) == trial.config for trial in history)
@@ -34,21 +34,21 @@ def test_with_slopes_it_finds_a_minimum_in_a_handful_of_trials():
 @pytest.mark.parametrize(("sloped", "plain"), [(st.DKG(), st.KG()), (st.CFDKG(), st.CFKG())], ids=["DKG", "CFDKG"])
 def test_while_no_slopes_are_told_it_is_the_same_without_slopes(sloped, plain):
     """Few slopes too: one trial in three tells them, so the next is not expected to."""
-    for told_where in (lambda number: False, lambda number: number % 3 == 0):
+    for reported_where in (lambda number: False, lambda number: number % 3 == 0):
         studies = [
-            sloped_study(plane(2), waves, wave_slopes, 12, told_where=told_where, method=method) for method in (sloped, plain)
+            study_with_gradients(plane(2), waves, wave_gradient, 12, reported_where=reported_where, method=method) for method in (sloped, plain)
         ]
         assert studies[0].ask().config == studies[1].ask().config
 
 
 def test_where_slopes_are_told_it_asks_for_something_else():
-    sloped, plain = (sloped_study(plane(2), waves, wave_slopes, 6, method=method, initial=5) for method in (st.DKG(), st.KG()))
+    sloped, plain = (study_with_gradients(plane(2), waves, wave_gradient, 6, method=method, initial=5) for method in (st.DKG(), st.KG()))
     assert sloped.ask().config != plain.ask().config
 
 
 @pytest.mark.parametrize("method", [st.DKG(), pytest.param(st.CFDKG(), marks=pytest.mark.slow)], ids=["DKG", "CFDKG"])
 def test_a_batch_has_points_of_its_own(method):
-    study = sloped_study(plane(2), waves, wave_slopes, 8, method=method)
+    study = study_with_gradients(plane(2), waves, wave_gradient, 8, method=method)
     points = np.array([list(trial.config.values()) for trial in study.ask_many(4)])
     apart = np.linalg.norm(points[:, None] - points[None, :], axis=2)[np.triu_indices(4, 1)]
     assert (apart > 1e-3).all()
@@ -89,7 +89,7 @@ def test_of_one_value_with_a_slope_the_way_down_is_tried():
 
 
 def test_failed_and_running_trials():
-    study = sloped_study(plane(2), waves, wave_slopes, 12, fails=lambda config: config["x0"] > 0.8, method=st.DKG())
+    study = study_with_gradients(plane(2), waves, wave_gradient, 12, fails=lambda config: config["x0"] > 0.8, method=st.DKG())
     asked = [study.ask() for _ in range(3)]
     assert len({tuple(trial.config.values()) for trial in asked}) == 3
 
@@ -139,5 +139,5 @@ def test_the_same_seed_gives_the_same_trials_and_so_does_a_study_stored_half_way
 
 def test_hyperparameters_may_be_integrated_out():
     model = st.GP(inference="mcmc", sets=3)
-    study = sloped_study(plane(2), waves, wave_slopes, 9, method=st.DKG(), model=model)
+    study = study_with_gradients(plane(2), waves, wave_gradient, 9, method=st.DKG(), model=model)
     assert len(study.ask().suggestion["model"]["sets"]) == 3

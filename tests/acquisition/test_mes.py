@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
 
 import shoestring as st
-from shoestring.acquisition.mes import gumbel_fit, log_information, log_information_with_gradient, minimum_values
+from shoestring.acquisition.mes import gumbel_fit, log_mes, log_mes_with_gradient, sample_minimum
 from tests.differences import gradients_of
 from tests.information import line, ranked, wavy
 
@@ -33,7 +33,7 @@ def information_by_integration(g, kappa):
 @pytest.mark.parametrize("kappa", [0.02, 0.1, 0.3, 0.59, 0.61, 1.0, 1.49, 1.51, 4.0, 30.0])
 def test_the_information_is_that_of_entropies_by_integration(kappa):
     for g in (-1.0, 0.0, 0.5, 1.5, 3.0, 4.5):
-        found = math.exp(log_information(np.array([g]), np.ones(1), kappa**2, np.zeros(1))[0])
+        found = math.exp(log_mes(np.array([g]), np.ones(1), kappa**2, np.zeros(1))[0])
         assert found == pytest.approx(information_by_integration(g, kappa), rel=2e-4, abs=1e-9)
 
 
@@ -41,7 +41,7 @@ def test_without_noise_it_is_the_formula_of_wang_and_jegelka():
     g = np.linspace(-2, 8, 41)
     ratio = np.exp(-0.5 * g * g - 0.5 * math.log(2 * math.pi) - log_ndtr(g))
     expected = 0.5 * g * ratio - log_ndtr(g)
-    found = [math.exp(log_information(np.array([x]), np.ones(1), 0.0, np.zeros(1))[0]) for x in g]
+    found = [math.exp(log_mes(np.array([x]), np.ones(1), 0.0, np.zeros(1))[0]) for x in g]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -49,20 +49,20 @@ def test_without_noise_it_is_the_formula_of_wang_and_jegelka():
 def test_gradients_with_respect_to_mean_and_deviation(noise):
     rng = np.random.default_rng(0)
     mean, deviation, m = rng.normal(1.5, 1.0, 60), np.exp(rng.normal(0, 1.5, 60)), -np.abs(rng.normal(size=5))
-    value, by_mean, by_deviation = log_information_with_gradient(mean, deviation, noise, m)
-    np.testing.assert_allclose(value, log_information(mean, deviation, noise, m))
+    value, by_mean, by_deviation = log_mes_with_gradient(mean, deviation, noise, m)
+    np.testing.assert_allclose(value, log_mes(mean, deviation, noise, m))
     h = 1e-6
-    ahead, behind = (log_information(mean + step, deviation, noise, m) for step in (h, -h))
-    np.testing.assert_allclose(by_mean, (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-6)
-    ahead, behind = (log_information(mean, deviation * (1 + step), noise, m) for step in (h, -h))
-    np.testing.assert_allclose(by_deviation * deviation, (ahead - behind) / (2 * h), rtol=1e-5, atol=1e-6)
+    forward, backward = (log_mes(mean + step, deviation, noise, m) for step in (h, -h))
+    np.testing.assert_allclose(by_mean, (forward - backward) / (2 * h), rtol=1e-5, atol=1e-6)
+    forward, backward = (log_mes(mean, deviation * (1 + step), noise, m) for step in (h, -h))
+    np.testing.assert_allclose(by_deviation * deviation, (forward - backward) / (2 * h), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-8, 1e-2, 1e4])
 def test_it_is_finite_everywhere_and_falls_with_the_mean(noise):
     mean = np.concatenate([[-3.0, -1.0], np.geomspace(1e-3, 1e8, 60)])
     for deviation in (1e-9, 1e-4, 1.0, 1e6):
-        value, by_mean, by_deviation = log_information_with_gradient(
+        value, by_mean, by_deviation = log_mes_with_gradient(
             mean, np.full(len(mean), deviation), noise, np.array([-0.5, -1e-3, 0.0])
         )
         assert np.isfinite(value).all()
@@ -85,7 +85,7 @@ def test_the_gumbel_fit_has_the_quartiles_of_independent_points():
 def test_no_sample_of_the_minimum_is_above_the_lowest_mean(how):
     belief, _ = line(5, 0.01, 0)
     Z = np.linspace(0, 1, 100)[:, None]
-    m = minimum_values(belief.objective, Z, how, 32, np.random.default_rng(0))
+    m = sample_minimum(belief.objective, Z, how, 32, np.random.default_rng(0))
     assert m.shape == (32,)
     assert m.max() <= belief.objective.mean_at(Z).min()
     assert m.std() > 0
@@ -114,13 +114,13 @@ def test_gradients_are_those_of_differences(dimensions, noise):
     np.testing.assert_allclose(slope, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
 
 
-def test_noise_takes_from_the_value_of_what_is_already_known_as_well_as_it_can_be():
+def test_noise_lowers_the_information_of_every_observation():
     belief, optimizer = line(6, 1e-4, 1)
     noisy = dataclasses.replace(belief, objective=dataclasses.replace(belief.objective, noise=0.1))
-    m = st.MES().minima(belief, optimizer)
+    m = st.MES().minimum_samples(belief, optimizer)
     mean, variance = belief.objective.mean_and_variance(np.linspace(0, 1, 50)[:, None])
-    clean = log_information(mean, np.sqrt(variance), belief.objective.noise, m)
-    assert (log_information(mean, np.sqrt(variance), noisy.objective.noise, m) < clean).all()
+    clean = log_mes(mean, np.sqrt(variance), belief.objective.noise, m)
+    assert (log_mes(mean, np.sqrt(variance), noisy.objective.noise, m) < clean).all()
 
 
 def test_bad_options_are_refused():

@@ -10,8 +10,8 @@ from shoestring.space.encoding import Encoding
 from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study
 
 
-def maximize(surface, encoding, rng, *, seen, best):
-    optimum = AcquisitionOptimizer(encoding, rng, seen, best).maximize(surface)
+def maximize(surface, encoding, rng, *, visited, best):
+    optimum = AcquisitionOptimizer(encoding, rng, visited, best).maximize(surface)
     return optimum.u, optimum.value
 
 
@@ -19,7 +19,7 @@ def search(study, acquisition=None, model=None, seed=0):
     belief, encoding, seen = belief_of(study, model)
     rng = np.random.default_rng(seed)
     surface = (acquisition or st.LogEI()).surface(belief, rng)
-    u, value = maximize(surface, encoding, rng, seen=seen.visited, best=seen.U[seen.order[:5]])
+    u, value = maximize(surface, encoding, rng, visited=seen.visited, best=seen.U[seen.order[:5]])
     return u, value, lambda U: surface(U, False)[0]
 
 
@@ -67,13 +67,13 @@ def test_the_value_returned_is_the_value_at_the_point_returned(space):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_seen_point_is_never_returned(seed):
-    """The surface is highest, and flat, on everything that was seen."""
+def test_a_visited_point_is_never_returned(seed):
+    """The surface is highest, and flat, on everything that was visited."""
     space = st.Space(c=st.Choice("a", "b", "c"), n=st.Int(1, 3000), k=st.Int(1, 4))
     encoding, rng = Encoding(space), np.random.default_rng(seed)
     seen = np.empty((0, 3))
     for _ in range(12):
-        u, _ = maximize(lambda Z, gradient: (-Z[:, -2], np.zeros_like(Z)), encoding, rng, seen=seen, best=seen[:3])
+        u, _ = maximize(lambda Z, gradient: (-Z[:, -2], np.zeros_like(Z)), encoding, rng, visited=seen, best=seen[:3])
         assert not is_visited(u[None, :], seen)[0]
         seen = np.vstack([seen, u])
 
@@ -85,11 +85,11 @@ def test_a_finite_space_is_searched_whole_and_then_is_exhausted():
     grid = space.grid()
     values, seen = encoding.features(grid) @ weights, np.empty((0, 3))
     for expected in sorted(values, reverse=True):
-        u, value = maximize(lambda U, gradient: (encoding.features(U) @ weights, None), encoding, rng, seen=seen, best=seen)
+        u, value = maximize(lambda U, gradient: (encoding.features(U) @ weights, None), encoding, rng, visited=seen, best=seen)
         assert value == pytest.approx(expected)
         seen = np.vstack([seen, u])
     with pytest.raises(st.SpaceExhausted, match=str(len(grid))):
-        maximize(lambda U, gradient: (encoding.features(U) @ weights, None), encoding, rng, seen=seen, best=seen)
+        maximize(lambda U, gradient: (encoding.features(U) @ weights, None), encoding, rng, visited=seen, best=seen)
 
 
 def test_suggestions_are_at_the_target_fidelity():
@@ -110,26 +110,26 @@ def test_suggestions_are_at_the_target_fidelity():
     ],
     ids=["one option", "many whole numbers", "many on a log scale", "one option as a parent"],
 )
-def test_spaces_at_the_edge_of_sense_can_be_searched(space):
+def test_extreme_spaces_can_be_searched(space):
     study = told_study(space, lambda config: (config["x"] - 0.3) ** 2, 6)
     u, value, surface = search(study)
     assert surface(u[None, :])[0] == pytest.approx(value)
     space.check(space.decode(u))
 
 
-def test_values_that_are_not_numbers_are_passed_over():
+def test_values_that_are_nan_are_ignored():
     encoding = Encoding(plane(1))
 
     def half_nan(Z, gradient):
         value = np.where(Z[:, 0] > 0.5, np.nan, Z[:, 0])
         return value, np.ones_like(Z) if gradient else None
 
-    u, value = maximize(half_nan, encoding, np.random.default_rng(0), seen=np.empty((0, 1)), best=np.empty((0, 1)))
+    u, value = maximize(half_nan, encoding, np.random.default_rng(0), visited=np.empty((0, 1)), best=np.empty((0, 1)))
     assert 0.4 < u[0] <= 0.5
     assert value == u[0]
 
 
-def test_moves_change_one_discrete_parameter_each():
+def test_exchange_moves_change_one_discrete_parameter_each():
     space = st.Space(x=st.Float(0, 1), n=st.Int(1, 100), c=st.Choice("a", "b", "c"), epochs=st.Fidelity(1, 9))
     u = space.encode(space.check({"x": 0.3, "n": 50, "c": "b"}))
     moves = moves_from(u, space, np.random.default_rng(0))

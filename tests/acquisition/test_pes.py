@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.entropy_search import representers
-from shoestring.acquisition.pes import Minimisers, given_lowest
+from shoestring.acquisition.entropy_search import select_representers
+from shoestring.acquisition.pes import Minimisers, moments_given_lowest
 from tests.differences import gradients_of
 from tests.information import GRID, line, ranked, wavy
 
@@ -36,31 +36,31 @@ def test_moments_given_the_lowest_component_are_those_of_rejection(seed):
     w = rng.standard_normal((400_000, 5))
     lowest = (mean + w @ factor.T).argmin(axis=1)
     cases = np.flatnonzero(np.bincount(lowest, minlength=5) > 4000)
-    found = given_lowest(mean, factor, cases)
+    m, T = moments_given_lowest(mean, factor, cases)
     for row, case in enumerate(cases):
         kept = w[lowest == case]
-        np.testing.assert_allclose(found.m[row], kept.mean(axis=0), atol=0.07)
-        np.testing.assert_allclose(found.T[row], np.cov(kept.T), atol=0.1)
+        np.testing.assert_allclose(m[row], kept.mean(axis=0), atol=0.07)
+        np.testing.assert_allclose(T[row], np.cov(kept.T), atol=0.1)
 
 
 def test_one_constraint_is_exact():
     """Of two components the difference is truncated, and nothing else is: moments in closed form."""
     factor = np.array([[1.0, 0.0], [0.0, 1.0]])
-    found = given_lowest(np.zeros(2), factor, np.array([0]))
+    m, T = moments_given_lowest(np.zeros(2), factor, np.array([0]))
     share = np.sqrt(1 / np.pi)  # E|d| / 2 with d ~ N(0, 2)
-    np.testing.assert_allclose(found.m[0], [-share, share], atol=1e-9)
-    np.testing.assert_allclose(np.diag(found.T[0]), 1 - 1 / np.pi, atol=1e-9)
+    np.testing.assert_allclose(m[0], [-share, share], atol=1e-9)
+    np.testing.assert_allclose(np.diag(T[0]), 1 - 1 / np.pi, atol=1e-9)
 
 
-def test_knowing_the_minimiser_never_widens():
+def test_knowing_the_minimiser_never_widens_a_prediction():
     belief, optimizer = line(5, 0.01, 2)
-    places = Minimisers.among(representers(belief, optimizer, 40), 32, np.random.default_rng(0))
+    minimisers = Minimisers.among(select_representers(belief, optimizer, 40), 32, np.random.default_rng(0))
     Z = belief.encoding.features(GRID)
     mean, variance = belief.objective.mean_and_variance(Z)
-    V = places.narrowed(places.known.loadings(Z), mean, variance).V
+    V = minimisers.truncated(minimisers.representers.loadings(Z), mean, variance).V
     assert (variance[:, None] * (1 + 1e-6) >= V).all()
     assert (V >= -1e-9).all()
-    assert places.p.sum() == pytest.approx(1.0)
+    assert minimisers.p.sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("dimensions", [1, 4])

@@ -15,7 +15,7 @@ from tests.search.boca_problem import SMALL, learning, price, told
 from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
 
 MIXED = st.Space({**mixed_space(), "epochs": st.Fidelity(1, 9)})
-START = st.study.INITIAL
+START = st.study.INITIAL_TRIALS
 
 
 def mixed_learning(config):

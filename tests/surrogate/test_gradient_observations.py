@@ -9,7 +9,7 @@ from shoestring.space.encoding import Encoding
 from shoestring.surrogate.belief import fit_belief
 from shoestring.surrogate.gradient_data import GradientData
 from shoestring.surrogate.output_transform import KINDS, OutputTransform
-from tests.gradient_problems import SCALES, mixed_slopes, scales_slopes, scales_value, sloped_study
+from tests.gradient_problems import SCALES, mixed_gradient, scales_gradient, scales_value, study_with_gradients
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane
 
 each_direction = pytest.mark.parametrize("direction", ["minimize", "maximize"])
@@ -17,7 +17,7 @@ EXACT = 0.01  # of the deviation of the gradients: how far those of the model ma
 
 
 def scales_study(count=14, **options):
-    return sloped_study(SCALES, scales_value, scales_slopes, count, **options)
+    return study_with_gradients(SCALES, scales_value, scales_gradient, count, **options)
 
 
 def gradients_of_the_model(posterior, belief, study, step=1e-5):
@@ -32,7 +32,7 @@ def gradients_of_the_model(posterior, belief, study, step=1e-5):
         move = step * np.eye(len(study.space))[j]
         ahead, behind = predicted(np.array([seen.U[row] + move, seen.U[row] - move]))
         trial, name = study.history.having(st.State.DONE)[row], study.space.names[j]
-        pairs.append([(ahead - behind) / (2 * step), trial.gradient[name] * study.space[name].stretch(trial.config[name])])
+        pairs.append([(ahead - behind) / (2 * step), trial.gradient[name] * study.space[name].derivative(trial.config[name])])
     return np.array(pairs).T
 
 
@@ -75,19 +75,19 @@ def test_a_value_above_the_cap_has_no_gradient():
 
 
 def test_some_trials_report_gradients_and_some_do_not():
-    study = scales_study(told_where=lambda number: number % 3 == 0)
+    study = scales_study(reported_where=lambda number: number % 3 == 0)
     belief, encoding, seen = belief_of(study, st.GP(output="standard"))
     gradients = GradientData.of(seen, encoding, belief.output)
     assert sorted(set(gradients.rows)) == [0, 3, 6, 9, 12]
     assert len(belief.objective.basis) == 14 + 15
     assert_reported(belief.objective, belief, study)
     assert len(belief.gradient_columns) == 0  # the next one will probably not
-    assert len(belief_of(scales_study(told_where=lambda number: number % 3))[0].gradient_columns) == 3
+    assert len(belief_of(scales_study(reported_where=lambda number: number % 3))[0].gradient_columns) == 3
 
 
 @pytest.mark.parametrize("inference", ["map", "mcmc"])
 def test_a_mixed_and_conditional_space(inference):
-    study = sloped_study(mixed_space(), mixed_value, mixed_slopes, 20)
+    study = study_with_gradients(mixed_space(), mixed_value, mixed_gradient, 20)
     model = st.GP(output="standard", inference=inference, sets=4)
     belief, encoding, _ = belief_of(study, model)
     assert belief.fit.theta.shape == (len(mixed_space()) + 3,)
@@ -148,8 +148,8 @@ def test_recommendation_and_bound_on_the_regret_are_better_with_gradients():
     for seed in range(2):
         bounds, off = [], []
         for told in (True, False):
-            study = scales_study(count=30, seed=seed, told_where=lambda number, told=told: told)
-            bounds.append(st.RegretBound(after=5).bound(study.history, SCALES).regret)
+            study = scales_study(count=30, seed=seed, reported_where=lambda number, told=told: told)
+            bounds.append(st.RegretBound(after=5).bound(study.history).regret)
             off.append(scales_value(study.recommend().config) - lowest)
         regret = study.best.value - lowest
         assert regret <= bounds[0] < regret + 0.06 < bounds[1]
@@ -168,7 +168,7 @@ def test_every_rule_that_has_a_model_stops_a_study_with_gradients(rule):
 
 def test_a_fit_that_began_without_gradients_goes_on_with_them():
     """The hyperparameters of the last fit have no place for the noise of gradients."""
-    study = scales_study(told_where=lambda number: False)
+    study = scales_study(reported_where=lambda number: False)
     before, encoding, _ = belief_of(study)
     study.add({"rate": 1e-3, "width": 0.0, "depth": 3}, 1.0, gradient={"width": 0.1})
     after = fit_belief(to_dataset(study.log), encoding, st.GP(), before.to_warm_start(14))
@@ -191,11 +191,11 @@ def test_one_derivative_that_cannot_be_true_does_not_spoil_the_model(wild):
 
 def test_gradients_that_are_never_usable_are_not_expected_of_the_next_trial():
     """All derivatives along the width are impossible, so only those along the rate are expected of a further trial."""
-    study = sloped_study(SCALES, scales_value, lambda config: scales_slopes(config) | {"width": 1e30}, 14)
+    study = study_with_gradients(SCALES, scales_value, lambda config: scales_gradient(config) | {"width": 1e30}, 14)
     belief, encoding, seen = belief_of(study, st.GP(output="standard"))
     assert set(GradientData.of(seen, encoding, belief.output).columns) == {0, 2}
     assert belief.gradient_columns.tolist() == [0, 2]
-    study = sloped_study(SCALES, scales_value, lambda config: {"width": 1e30}, 14)
+    study = study_with_gradients(SCALES, scales_value, lambda config: {"width": 1e30}, 14)
     assert belief_of(study, st.GP(output="standard"))[0].gradient_columns.tolist() == []
 
 

@@ -250,10 +250,11 @@ def test_the_samples_are_kept_with_a_suggestion_and_are_few_and_short():
 
 
 def test_another_seed_draws_other_samples():
-    sets = [told_study(plane(), bowl, 9, model=MCMC, initial=4)]
-    sets += [told_study(plane(), bowl, 9, model=MCMC, initial=4)]
-    sets[1].seed = 5
-    one, other = (study.ask().suggestion["model"] for study in sets)
+    study, again = (st.Study(plane(), seed=seed, model=MCMC, initial=4) for seed in (0, 5))
+    for trial in told_study(plane(), bowl, 9).history:
+        study.add(trial.config, trial.value, cost=1.0)
+        again.add(trial.config, trial.value, cost=1.0)
+    one, other = study.ask().suggestion["model"], again.ask().suggestion["model"]
     assert one["theta"] == other["theta"]
     assert one["sets"] != other["sets"]
 

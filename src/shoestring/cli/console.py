@@ -1,4 +1,4 @@
-"""What all commands share: output, error messages, access to the storage, and signals.
+"""What all commands share: output, error messages, access to the storage, and exit codes.
 
 **Output.** A command prints text for people or, with --json, one JSON document on standard output and nothing else there. Every
 summary and every error ends with the next command to type. Text that comes from elsewhere (names, errors) is printed without
@@ -6,7 +6,7 @@ control characters, and addresses without their passwords.
 
 **Storage.** A storage address is a file, sqlite:///FILE or postgresql://HOST/DATABASE, given by --storage or SHOESTRING_STORAGE.
 
-**Signals.** Ctrl-C, SIGTERM and a closed terminal interrupt a run; the exit code says which one it was.
+**Exit codes.** Ctrl-C, SIGTERM and a closed terminal interrupt a run; the exit code says which one it was.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import os
 import re
 import shlex
 import shutil
-import signal
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..execution.signals import Terminated, in_main_thread, interruptible
+from ..execution.signals import Terminated
 
 if TYPE_CHECKING:
     from .. import Study
@@ -218,24 +217,7 @@ def load_study(storage: Any, name: str | None, address: str, *, needs_code: bool
     return study
 
 
-# -- signals ---------------------------------------------------------------------------------------------------------
-
-
-@contextmanager
-def signals_as_exceptions() -> Iterator[None]:
-    """Inside, Ctrl-C raises KeyboardInterrupt, and SIGTERM and SIGHUP raise its subclass Terminated.
-
-    A terminal that closes sends SIGHUP. Its default would end this process at once and leave the programs running.
-    """
-    handles_sighup = in_main_thread() and hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
-    if handles_sighup:  # under nohup, for example, it is ignored and stays so
-        signal.signal(signal.SIGHUP, lambda number, frame: signal.raise_signal(signal.SIGTERM))
-    try:
-        with interruptible():
-            yield
-    finally:
-        if handles_sighup:
-            signal.signal(signal.SIGHUP, signal.SIG_DFL)
+# -- exit codes ------------------------------------------------------------------------------------------------------
 
 
 def interruption_exit_code(cause: BaseException | str) -> int:

@@ -12,6 +12,7 @@ import click
 
 from ..data.trial import State, Trial
 from ..errors import MethodError, ShoestringError, StudyError
+from ..execution.signals import interruptible
 from ..program import ProgramObjective
 from ..program.result_reader import Logs
 from ..space.space import Parameter
@@ -24,7 +25,6 @@ from .console import (
     print_note,
     printable,
     shoestring_command,
-    signals_as_exceptions,
     storage_arguments,
 )
 from .options import json_option, make_budget, name_argument, read_parameter, read_seconds, storage_option
@@ -221,7 +221,7 @@ def execute_plan(plan: Plan, study_options: Mapping[str, Any] | None, quiet: boo
     if "{" not in plan.command[0] and shutil.which(plan.command[0]) is None:
         raise click.UsageError(f"there is no program {plan.command[0]!r}; give its path, or a name that is on the PATH")
     study: Study | None = None
-    with signals_as_exceptions(), opened_storage(plan.address, create=study_options is not None) as storage:
+    with interruptible(hangup=True), opened_storage(plan.address, create=study_options is not None) as storage:
         try:
             study, trials_before = open_study(storage, plan, study_options)
             store_plan(storage, plan)

@@ -1,54 +1,115 @@
-"""Several cost models at once, each with a weight.
+"""The default cost model: a linear model while data are few, then a mixture of models, then the best of them.
 
-Notation: part k predicts N(m_k, v_k) with weight w_k. The mixture is taken as the normal of the same mean and variance:
+The parts are the linear model over every hyperparameter, the linear model with a GP on its residuals, and a GP alone. Below
+MIN_COSTS_FOR_MIXTURE observations only the linear one is used. Below MIN_COSTS_FOR_SELECTION the three are mixed, since a
+selection by a score of so few data is mostly chance: on the HPOBench tables the mixture was ahead of selection by 6 to 11 % of
+RMSE at 8 to 20 evaluations, and of every part at 10 or more. With more data the best part is selected, for speed.
 
-    m = sum_k w_k m_k,    v = sum_k w_k (v_k + (m_k - m)^2)
+Notation: part k predicts N(m_k, v_k) with weight w_k
+    (1)  m = sum_k w_k m_k,    v = sum_k w_k (v_k + (m_k - m)^2)
+         The mixture is taken as the normal with its mean and variance: where the parts disagree, the cost is less known and
+         expected to be higher.
+    m_i, v_i                                the leave-one-out mean and variance of log cost gamma_i, in closed form in every model
+    (2)  c = (1 + sum e_i^2 / v_i) / (1 + n)    how far a model underestimates its variance, e_i = gamma_i - m_i
+    (3)  score = sum_i log N(gamma_i; m_i, c v_i)
+    (4)  weight of a model, proportional to prior * exp(score / SCORE_TEMPERATURE)
 
-so where the parts disagree the cost is less known, and expected to be higher.
-
-Which cost model to believe: while data are few, several, each by how well it would have predicted every cost from the others.
-
-Notation
-    m_i, v_i                            left-out mean and variance of log cost gamma_i (closed form in every model)
-    k = (1 + sum e_i^2 / v_i) / (1 + n)     how much too sure a model was of itself, e_i = gamma_i - m_i
-    score = sum_i log N(gamma_i; m_i, k v_i)
-    weight of a model, proportional to prior * exp(score / PATIENCE)
-
-With k, models are compared by where they predict and by how well they know where they are unsure, not by how cautious their
-priors are. The parts are the linear model over every hyperparameter, a GP on its residuals, and a GP alone. Below FEW only the
-linear one is asked; up to MANY the three are mixed, since a choice by a score of so few data is mostly luck (on the HPOBench
-tables the mixture was ahead of choosing by 6 to 11 % of RMSE at 8 to 20 evaluations, and of every part at 10 or more); from
-MANY on the best is chosen, for speed.
+With c, models are compared by where they predict, and by how well they know where they are uncertain, not by how cautious their
+priors are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ..numerics import LOG_2PI, Array, single_threaded
 from ..space.encoding import Encoding
 from ..surrogate.gp import cold_start_due
-from .base import CostModel, CostObservations, CostPosterior
+from .base import CostModel, CostObservations, CostPosterior, WarmStart
 from .linear import LinearCost
 from .log_gp import LogGPCost, ResidualGPCost
 
-NEGLIGIBLE = 0.02  # a part of less weight is left out
+MIN_COSTS_FOR_MIXTURE = 7  # observations
+MIN_COSTS_FOR_SELECTION = 40  # observations
+MIN_EXACT_COSTS_FOR_SCORE = 5  # observations: with as many exact costs, the score ignores censored ones
+SCORE_TEMPERATURE = 5.0  # nats by which a model must be ahead for its weight to be e times the other's
+PRIOR_WEIGHTS = (1.0, 3.0, 1.0)  # of the parts before any score: the one in the middle contains the other two
+SELECTION_MARGIN = 3.0  # nats by which a more flexible model must be ahead to be selected: its own fit raises its score
+MIN_WEIGHT = 0.02  # parts of a mixture with less weight are dropped
+
+PARTS: dict[str, CostModel] = {  # by the name of their posterior's class, from the simplest on
+    "LinearPosterior": LinearCost(None),
+    "ResidualPosterior": ResidualGPCost(None),
+    "GPCostPosterior": LogGPCost(),
+}
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """Posteriors and their weights, the heaviest first."""
+class AutoCost(CostModel):
+    """``AutoCost()``: linear while data are few, then a mixture, then the model that predicts best."""
 
-    parts: tuple[CostPosterior, ...]
+    @single_threaded
+    def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> CostPosterior:
+        last = warm_start or {}
+        if len(costs) < MIN_COSTS_FOR_MIXTURE:
+            return PARTS["LinearPosterior"].fit(costs, encoding)
+        selected = PARTS.get(last.get("kind", ""))
+        if selected and len(costs) > MIN_COSTS_FOR_SELECTION and not cold_start_due(len(costs), int(last["trials"])):
+            return selected.fit(costs, encoding, last)
+        by_kind = {entry["kind"]: entry for entry in last.get("parts", ())} or {last.get("kind"): last}
+        fitted = [model.fit(costs, encoding, by_kind.get(kind)) for kind, model in PARTS.items()]
+        scores = np.array([score(posterior, costs) for posterior in fitted])
+        if len(costs) < MIN_COSTS_FOR_SELECTION:
+            return mix(fitted, np.log(PRIOR_WEIGHTS) + scores / SCORE_TEMPERATURE)  # (4)
+        best = 0
+        for i in range(1, len(fitted)):
+            if scores[i] > scores[best] + SELECTION_MARGIN:
+                best = i
+        return fitted[best]
+
+
+def score(posterior: CostPosterior, costs: CostObservations) -> float:
+    """Leave-one-out log predictive density with corrected variances, equation (3); -inf if it is not finite."""
+    mean, variance = posterior.leave_one_out()
+    exact = ~costs.censored
+    seen = exact if exact.sum() >= MIN_EXACT_COSTS_FOR_SCORE else np.ones(len(costs), dtype=bool)
+    off = ((costs.log_cost - mean) ** 2 / variance)[seen]
+    corrected = variance[seen] * (1.0 + off.sum()) / (1.0 + len(off))  # (2)
+    value = float(log_density(costs.log_cost[seen], mean[seen], corrected).sum())
+    return value if np.isfinite(value) else -np.inf
+
+
+def log_density(gamma: Array, mean: Array, variance: Array) -> Array:
+    """log N(gamma; mean, variance), elementwise."""
+    return np.asarray(-0.5 * ((gamma - mean) ** 2 / variance + np.log(variance) + LOG_2PI))
+
+
+def mix(posteriors: Sequence[CostPosterior], log_weights: Array) -> CostPosterior:
+    """The mixture with these weights, or the part itself if only one has weight."""
+    if not np.isfinite(log_weights).any():
+        return posteriors[0]
+    weights = np.exp(log_weights - log_weights.max())
+    weights /= weights.sum()
+    order = [int(k) for k in np.argsort(-weights, kind="stable") if weights[k] >= MIN_WEIGHT]
+    if len(order) == 1:
+        return posteriors[order[0]]
+    return Mixture(tuple(posteriors[k] for k in order), weights[order] / weights[order].sum())
+
+
+@dataclass(frozen=True)
+class Mixture(CostPosterior):
+    """Posteriors and their weights, the largest weight first; equation (1)."""
+
+    parts: tuple[CostPosterior, ...] = field()
     weights: Array
+    name: str = field(init=False)
 
-    @property
-    def name(self) -> str:
-        return " and ".join(f"{weight:.0%} {part.name}" for part, weight in zip(self.parts, self.weights, strict=True))
+    def __post_init__(self) -> None:
+        named = (f"{weight:.0%} {part.name}" for part, weight in zip(self.parts, self.weights, strict=True))
+        object.__setattr__(self, "name", " and ".join(named))
 
     def log_cost(self, U: Array) -> tuple[Array, Array]:
         return self._moments([part.log_cost(U) for part in self.parts])
@@ -57,7 +118,7 @@ class Mixture:
         found = [part.log_cost_with_gradient(U) for part in self.parts]
         mean, variance = self._moments([entry[:2] for entry in found])
         d_mean = sum(weight * entry[2] for weight, entry in zip(self.weights, found, strict=True))
-        d_variance = sum(  # the pull of m itself cancels, since sum_k w_k (m_k - m) = 0
+        d_variance = sum(  # the derivative of m itself cancels, since sum_k w_k (m_k - m) = 0
             weight * (entry[3] + 2.0 * (entry[0] - mean)[:, None] * entry[2])
             for weight, entry in zip(self.weights, found, strict=True)
         )
@@ -67,69 +128,7 @@ class Mixture:
         return self._moments([part.leave_one_out() for part in self.parts])
 
     def _moments(self, found: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+        """Equation (1) for the means and variances of the parts."""
         means, variances = np.array([entry[0] for entry in found]), np.array([entry[1] for entry in found])
         mean = self.weights @ means
         return mean, self.weights @ (variances + (means - mean) ** 2)
-
-
-def mix(posteriors: Sequence[CostPosterior], log_weights: Array) -> CostPosterior:
-    """The mixture by these weights, or the part itself if only one counts."""
-    if not np.isfinite(log_weights).any():
-        return posteriors[0]
-    weights = np.exp(log_weights - log_weights.max())
-    weights /= weights.sum()
-    order = [int(k) for k in np.argsort(-weights, kind="stable") if weights[k] >= NEGLIGIBLE]
-    if len(order) == 1:
-        return posteriors[order[0]]
-    return Mixture(tuple(posteriors[k] for k in order), weights[order] / weights[order].sum())
-
-
-FEW = 7  # observations below which only the linear model is asked
-MANY = 40  # observations from which on one model is chosen
-PATIENCE = 5.0  # nats by which a model must be ahead for its weight to be e times the other's
-PRIOR = (1.0, 3.0, 1.0)  # weights of the parts before any score: the one in the middle contains the other two
-MARGIN = 3.0  # nats by which a more flexible model must be ahead to be chosen: its score is flattered by its own fit
-ENOUGH_SEEN = 5  # exact costs from which on censored ones need not count in the score
-
-PARTS: dict[str, CostModel] = {  # from the simplest on
-    "LinearPosterior": LinearCost(None),
-    "ResidualPosterior": ResidualGPCost(None),
-    "GPCostPosterior": LogGPCost(),
-}
-
-
-@dataclass(frozen=True)
-class AutoCost:
-    """``AutoCost()``: linear while data are few, then a mixture, then whatever predicts best."""
-
-    @single_threaded
-    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> CostPosterior:
-        known = known or {}
-        if len(costs) < FEW:
-            return PARTS["LinearPosterior"].fit(costs, encoding)
-        if known.get("kind") in PARTS and len(costs) > MANY and not cold_start_due(len(costs), int(known["trials"])):
-            return PARTS[known["kind"]].fit(costs, encoding, known)  # chosen a moment ago
-        last = {entry["kind"]: entry for entry in known.get("parts", ())} or {known.get("kind"): known}
-        fitted = [model.fit(costs, encoding, last.get(kind)) for kind, model in PARTS.items()]
-        scores = np.array([score(posterior, costs) for posterior in fitted])
-        if len(costs) < MANY:
-            return mix(fitted, np.log(PRIOR) + scores / PATIENCE)
-        best = 0
-        for i in range(1, len(fitted)):
-            if scores[i] > scores[best] + MARGIN:
-                best = i
-        return fitted[best]
-
-
-def score(posterior: CostPosterior, costs: CostObservations) -> float:
-    """The sum of log densities of the costs, each predicted from the others, variances put right by k; -inf if not finite."""
-    mean, variance = posterior.leave_one_out()
-    seen = ~costs.censored if (~costs.censored).sum() >= ENOUGH_SEEN else np.ones(len(costs), dtype=bool)
-    off = ((costs.log_cost - mean) ** 2 / variance)[seen]
-    width = variance[seen] * (1.0 + off.sum()) / (1.0 + len(off))
-    value = float(log_density(costs.log_cost[seen], mean[seen], width).sum())
-    return value if np.isfinite(value) else -np.inf
-
-
-def log_density(gamma: Array, mean: Array, variance: Array) -> Array:
-    return np.asarray(-0.5 * ((gamma - mean) ** 2 / variance + np.log(variance) + LOG_2PI))

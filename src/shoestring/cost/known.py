@@ -1,18 +1,17 @@
-"""A cost that is known: a formula, a price list, or a formula times something that is learned.
+"""A known cost: a formula or a price list, perhaps times a learned factor.
 
 Notation
-    g(x) = log f(x)                             the known part; f takes a config
-    gamma = g(x) + l(x)                         l the learned part, when there is one: fitted to gamma_i - g(x_i)
+    (1)  gamma = g(x) + l(x),   g(x) = log f(x)     f the given function of a config; l learned from gamma_i - g(x_i), if at all
 
-f is only ever asked about valid configs. Between two values of a stepped or whole number, g is read off the line from the
-nearest value to the next one, coordinate by coordinate; a valid point gets f exactly. Continuous coordinates have central
+f is only called with valid configs. Between two values of a stepped or whole number, g is interpolated linearly from the nearest
+value to the next one, coordinate by coordinate; at a valid point it is exact. Gradients along continuous coordinates are central
 differences.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,15 +21,16 @@ from ..errors import MethodError
 from ..numerics import Array
 from ..space.encoding import Encoding
 from ..space.parameters import Choice
-from .base import CostModel, CostObservations, CostPosterior
+from .base import CostModel, CostObservations, CostPosterior, WarmStart
 from .linear import PRIOR_NOISE
 
-CERTAIN = 1e-8  # variance of a known cost: positive, so that densities exist
-STEP = 1e-4  # of the differences along a continuous coordinate
+KNOWN_VARIANCE = 1e-8  # of a known log cost: positive, so that densities exist
+DIFFERENCE_STEP = 1e-4  # of the unit cube, along a continuous coordinate
+SAME_VALUE = 1e-12  # of the unit cube: a distance from a valid value that is rounding
 
 
 @dataclass(frozen=True)
-class KnownCost:
+class KnownCost(CostModel):
     """``KnownCost(f)``: f(config) -> cost; ``KnownCost(f, learned=LinearCost())``: f times a learned factor."""
 
     needs_no_data: ClassVar[bool] = True
@@ -42,19 +42,19 @@ class KnownCost:
         if not callable(self.f):
             raise MethodError(f"KnownCost: f must be a function from a config to its cost, not {self.f!r}")
 
-    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> KnownPosterior:
-        part = Known(self.f, encoding)
-        base = part(costs.U)
+    def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> KnownPosterior:
+        known = KnownLogCost(self.f, encoding)
+        base = known(costs.U)
         if self.learned is None:
-            return KnownPosterior("known", part, None, base, CERTAIN)
+            return KnownPosterior("known", known, None, base, KNOWN_VARIANCE)
         if len(costs) == 0:
-            return KnownPosterior("known, nothing learned yet", part, None, base, PRIOR_NOISE)
+            return KnownPosterior("known, nothing learned yet", known, None, base, PRIOR_NOISE)
         learned = self.learned.fit(costs.with_gamma(costs.log_cost - base), encoding)
-        return KnownPosterior(f"known times {learned.name}", part, learned, base, 0.0)
+        return KnownPosterior(f"known times {learned.name}", known, learned, base, 0.0)
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownLogCost:
     """g and its gradient at points."""
 
     f: Callable[[dict[str, Any]], float]
@@ -64,7 +64,7 @@ class Known:
         return self.with_gradient(U, everywhere=False)[0]
 
     def with_gradient(self, U: Array, *, everywhere: bool = True) -> tuple[Array, Array]:
-        """Of points that may be relaxed; without ``everywhere``, only the slopes that the value needs."""
+        """At points that may be relaxed; without ``everywhere``, only the derivatives that the value needs."""
         space = self.encoding.space
         base = np.where([parameter.levels is None for parameter in space.values()], np.clip(U, 0.0, 1.0), space.snap(U))
         value, gradient = self.at(base), np.zeros(U.shape)
@@ -73,20 +73,20 @@ class Known:
             if isinstance(parameter, Choice):
                 continue
             off = U[:, j] - base[:, j]
-            rows = np.flatnonzero(active[:, j] & (everywhere | (np.abs(off) > 1e-12)))
+            rows = np.flatnonzero(active[:, j] & (everywhere | (np.abs(off) > SAME_VALUE)))
             if not len(rows):
                 continue
             ahead, behind = base[rows, j].copy(), base[rows, j].copy()
             if parameter.levels is None:
-                ahead, behind = np.minimum(ahead + STEP, 1.0), np.maximum(behind - STEP, 0.0)
+                ahead, behind = np.minimum(ahead + DIFFERENCE_STEP, 1.0), np.maximum(behind - DIFFERENCE_STEP, 0.0)
             else:
                 level, move = parameter.index(base[rows, j]), off[rows]
-                at_value = np.abs(move) <= 1e-12
+                at_value = np.abs(move) <= SAME_VALUE
                 up, down = np.minimum(level + 1, parameter.levels - 1), np.maximum(level - 1, 0)
                 ahead = np.where((move > 0) | at_value, parameter.units(up), ahead)
                 behind = np.where((move < 0) | at_value, parameter.units(down), behind)
             rise = self.at(_moved(base[rows], j, ahead)) - self.at(_moved(base[rows], j, behind))
-            run = ahead - behind  # zero beyond the last value, where the cost stays as it is
+            run = ahead - behind  # zero beyond the last value, where the cost is constant
             gradient[rows, j] = np.where(run > 0, rise / np.where(run > 0, run, 1.0), 0.0)
             value[rows] += np.where(parameter.levels is None, 0.0, gradient[rows, j] * off[rows])
         return value, gradient
@@ -106,17 +106,18 @@ class Known:
 
 
 def _moved(U: Array, j: int, to: Array) -> Array:
+    """U with other values in column j."""
     U = U.copy()
     U[:, j] = to
     return U
 
 
 @dataclass(frozen=True)
-class KnownPosterior:
-    """g, plus what was learned on top; ``variance`` is all there is without a learned part."""
+class KnownPosterior(CostPosterior):
+    """g plus the learned part, equation (1); ``variance`` is that of g alone."""
 
     name: str
-    known: Known
+    known: KnownLogCost
     learned: CostPosterior | None
     base: Array  # g at the observations
     variance: float
@@ -129,11 +130,11 @@ class KnownPosterior:
         return g + mean, variance
 
     def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
-        g, slope = self.known.with_gradient(U)
+        g, d_g = self.known.with_gradient(U)
         if self.learned is None:
-            return g, np.full(len(U), self.variance), slope, np.zeros(U.shape)
+            return g, np.full(len(U), self.variance), d_g, np.zeros(U.shape)
         mean, variance, d_mean, d_variance = self.learned.log_cost_with_gradient(U)
-        return g + mean, variance, slope + d_mean, d_variance
+        return g + mean, variance, d_g + d_mean, d_variance
 
     def leave_one_out(self) -> tuple[Array, Array]:
         if self.learned is None:

@@ -1,33 +1,30 @@
-"""A Gaussian process on log cost, with or without a choice of features.
+"""Gaussian processes on log cost: alone (``LogGPCost``), or on the residuals of the linear model (``ResidualGPCost``, GP-LV).
 
-Notation
+Notation for a GP alone
     y = (gamma - centre) / scale        standardised log costs
-    K, L, alpha, Q = K^-1               of ``posterior``: K = s2 rho + noise I = L L'
-    R = (K + tau^2 1 1')^-1             with the constant mean integrated out; R y = alpha
-    without row i:  mean y_i - alpha_i / R_ii,  variance 1 / Q_ii (Rasmussen and Williams, section 5.4.2)
+    K, L, alpha, Q = K^-1               as in ``posterior``: K = s2 rho + noise I = L L'
+    (1)  R = (K + tau^2 1 1')^-1 = Q - Q1 (Q1)' / (1'Q1 + 1 / tau^2)      the constant mean integrated out; R y = alpha
+    (2)  without row i:  mean y_i - alpha_i / R_ii,  variance 1 / Q_ii    (Rasmussen and Williams 2006, equation 5.12)
+R rather than Q in the mean, since the constant mean is estimated again without row i.
 
-R rather than Q in the mean, since the constant mean is found anew without row i; R = Q - Q1 (Q1)' / (1'Q1 + 1 / tau^2).
+Notation for residuals (see also ``linear``)
+    r = gamma - X w                     residuals of the linear model; z = (r - centre) / scale are the targets of the GP
+    (3)  mean(x) = x'w + GP mean(x),  variance(x) = sigma^2 x'A^-1 x + GP variance(x)
+    (4)  without row i:  mean_i = gamma_i - (R r)_i / R_ii - (R H)_ii e_i / (1 - h_i) / R_ii,  H = X A^-1 X'
 
-GP-LV: a Gaussian process on what the low-variance model leaves over (Lee et al. 2020; section 3.2 of the paper).
+The noise sigma^2 of the linear model is not added in (3): it is the spread of r, which the GP explains, noise included. The
+uncertainty of the weights is added as if it were independent, which errs on the side of more variance far from the data.
+In (4) the weights move by -A^-1 x_i e_i / (1 - h_i) without row i, so the residuals become r + H_.i e_i / (1 - h_i), and these
+are put into (2). It is exact at fixed selection, ridge strength and hyperparameters.
 
-Notation (see ``ridge`` and ``gp``)
-    r = gamma - X w                     residuals of the linear model; z = (r - centre) / scale is what the GP sees
-    mean(x) = x'w + GP mean(x),  variance(x) = sigma^2 x'A^-1 x + GP variance(x)
-
-The linear model's own noise sigma^2 is not added: it is the spread of r, which the GP explains, noise included. The
-uncertainty of its weights is added as if it were independent, which errs on the side of more variance far from the data.
-
-Without row i the weights move by -A^-1 x_i e_i / (1 - h_i), so the residuals become r + H_.i e_i / (1 - h_i), H = X A^-1 X'.
-Put into the GP's left-out formula:  mean_i = gamma_i - (R r)_i / R_ii - (R H)_ii e_i / (1 - h_i) / R_ii.  Exact at fixed
-selection, ridge strength and hyperparameters.
+Sources of GP-LV: Lee et al., "Cost-aware Bayesian optimization" (2020); Guinet, Perrone, Archambeau, "Pareto-efficient
+acquisition functions for cost-aware Bayesian optimization" (2020), section 3.2.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,39 +36,49 @@ from ..surrogate.gp import GP, SAMPLE_ROWS
 from ..surrogate.marginal_likelihood import TAU2, Layout
 from ..surrogate.posterior import Posterior
 from ..surrogate.subset import sample_by_rank
-from .base import CostObservations, start_from
-from .linear import NOTHING, PRIOR_NOISE, PRIOR_WEIGHT, CostFeatures, LinearCost, LinearPosterior, check_features, select
+from .base import CostModel, CostObservations, CostPosterior, WarmStart, theta_of
+from .linear import (
+    PRIOR_NOISE,
+    PRIOR_OBSERVATIONS,
+    UNKNOWN_MEAN,
+    UNKNOWN_VARIANCE,
+    CostFeatures,
+    LinearCost,
+    LinearPosterior,
+    checked_features,
+    select,
+)
 
-ENGINE = GP(output="standard")
-ENOUGH_TO_CHOOSE = 4  # observations below which no feature can be said to matter more than another
+SPECIFICATION = GP(output="standard")
+MIN_COSTS_FOR_SELECTION = 4  # observations: with fewer no feature can be said to matter more than another
 
 
 @dataclass(frozen=True)
-class LogGPCost:
-    """``LogGPCost(features=None)``: a GP on log cost; ``features=k``: over the k hyperparameters that tell most."""
+class LogGPCost(CostModel):
+    """``LogGPCost(features=None)``: a GP on log cost; ``features=k``: over the k most informative hyperparameters."""
 
     features: int | None = None
 
     def __post_init__(self) -> None:
-        check_features("LogGPCost", self.features)
+        object.__setattr__(self, "features", checked_features("LogGPCost", self.features))
 
     @single_threaded
-    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> GPCostPosterior:
+    def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> GPCostPosterior:
         if len(costs) == 0:
             raise MethodError("a cost model needs at least one observed cost")
-        if self.features is None or len(costs) < ENOUGH_TO_CHOOSE:
-            start = start_from(known, "GPCostPosterior")
+        if self.features is None or len(costs) < MIN_COSTS_FOR_SELECTION:
+            start = theta_of(warm_start, "GPCostPosterior")
             return fit_process(costs.U, costs.log_cost, encoding, range(len(encoding.space)), "GP", start)
         F = CostFeatures(encoding)(costs.U)
         chosen, _ = select(F, encoding.groups, costs.log_cost, self.features, all_of_them=True)
-        chosen = chosen or [0]  # every evaluation at one point: any parameter says as little as another
+        chosen = chosen or [0]  # all evaluations at one point: every parameter is as uninformative as any other
         names = ", ".join(encoding.space.names[j] for j in chosen)
         return fit_process(costs.U, costs.log_cost, encoding, chosen, f"GP over {names}")
 
 
 @dataclass(frozen=True)
-class GPCostPosterior:
-    """A GP's belief about log cost (or about a part of it), in the units of log cost."""
+class GPCostPosterior(CostPosterior):
+    """The posterior of a GP for log cost, or for a part of it, in units of log cost."""
 
     name: str
     encoding: Encoding
@@ -86,25 +93,26 @@ class GPCostPosterior:
         return self.centre + self.scale * mean, self.scale**2 * (variance + self.process.noise)
 
     def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
-        mean, variance, *slopes = self.process.with_gradients(self.encoding.features(U)[:, self.columns])
+        mean, variance, *gradients = self.process.with_gradients(self.encoding.features(U)[:, self.columns])
         pulled = []
-        for slope, unit in zip(slopes, (self.scale, self.scale**2), strict=True):
+        for gradient, unit in zip(gradients, (self.scale, self.scale**2), strict=True):
             dZ = np.zeros((len(U), self.encoding.width))
-            dZ[:, self.columns] = unit * slope
+            dZ[:, self.columns] = unit * gradient
             pulled.append(self.encoding.pull_back(U, dZ))
         return self.centre + self.scale * mean, self.scale**2 * (variance + self.process.noise), pulled[0], pulled[1]
 
     @cached_property
     def inverses(self) -> tuple[Array, Array]:
-        """Q and R."""
+        """Q and R, equation (1)."""
         Q = self.process.R.T @ self.process.R
         row = Q.sum(axis=0)
         return Q, Q - np.outer(row, row) / (row.sum() + 1.0 / TAU2)
 
     def leave_one_out(self) -> tuple[Array, Array]:
+        """Equation (2)."""
         n = len(self.process)
         if n < 2:
-            return np.full(n, NOTHING[0]), np.full(n, NOTHING[1])
+            return np.full(n, UNKNOWN_MEAN), np.full(n, UNKNOWN_VARIANCE)
         Q, R = self.inverses
         mean = self.process.y - self.process.alpha / np.diag(R)
         return self.centre + self.scale * mean, self.scale**2 / np.diag(Q)
@@ -119,68 +127,65 @@ def fit_process(
     _, groups = np.unique(encoding.groups[columns], return_inverse=True)
     centre = float(target.mean())
     off = target - centre
-    # With few data, or equal costs, the spread seen so far says little of the spread there is: see ``ridge``.
-    scale = float(np.sqrt((PRIOR_WEIGHT * PRIOR_NOISE + off @ off) / (PRIOR_WEIGHT + n - 1.0)))
+    # With few data, or equal costs, the observed spread says little about the true one: a prior as in ``linear``, equation (4).
+    scale = float(np.sqrt((PRIOR_OBSERVATIONS * PRIOR_NOISE + off @ off) / (PRIOR_OBSERVATIONS + n - 1.0)))
     Z, y = encoding.features(U)[:, columns], off / scale
     rows = sample_by_rank(y, SAMPLE_ROWS)
-    fit = ENGINE.fit(Z[rows], y[rows], groups, start=start)
+    fit = SPECIFICATION.fit(Z[rows], y[rows], groups, start=start)
     process = fit.posterior
     if len(rows) < n:
-        layout = Layout(groups, ENGINE.warp)
-        process = Posterior.given(layout.kernel(fit.theta, ENGINE.kernel), layout.noise(fit.theta), Z, y)
+        layout = Layout(groups, SPECIFICATION.warp)
+        process = Posterior.given(layout.kernel(fit.theta, SPECIFICATION.kernel), layout.noise(fit.theta), Z, y)
     return GPCostPosterior(name, encoding, columns, process, centre, scale, tuple(fit.theta.tolist()))
 
 
 @dataclass(frozen=True)
-class ResidualGPCost:
-    """``ResidualGPCost(features=3)``: a linear model of at most that many hyperparameters (None: of all), and a GP on its
+class ResidualGPCost(CostModel):
+    """``ResidualGPCost(features=3)``: a linear model of at most so many hyperparameters (None: of all), and a GP on its
     residuals."""
 
     features: int | None = 3
 
     def __post_init__(self) -> None:
-        check_features("ResidualGPCost", self.features)
+        object.__setattr__(self, "features", checked_features("ResidualGPCost", self.features))
 
     @single_threaded
-    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> ResidualPosterior:
+    def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> ResidualPosterior:
         linear = LinearCost(self.features).fit(costs, encoding)
-        start, everything = start_from(known, "ResidualPosterior"), range(len(encoding.space))
+        start, everything = theta_of(warm_start, "ResidualPosterior"), range(len(encoding.space))
         rest = fit_process(costs.U, linear.ridge.error, encoding, everything, "GP", start)
-        return ResidualPosterior(f"{linear.name} + GP", linear, rest, linear.design(costs.U))
+        return ResidualPosterior(f"{linear.name} + GP", linear, rest, linear.design(costs.U), rest.theta)
 
 
 @dataclass(frozen=True)
-class ResidualPosterior:
-    """A linear model and a GP, added."""
+class ResidualPosterior(CostPosterior):
+    """The sum of a linear model and a GP, equation (3)."""
 
     name: str
     linear: LinearPosterior
     rest: GPCostPosterior
-    X: Array  # the linear model's design
-
-    @property
-    def theta(self) -> tuple[float, ...]:
-        return self.rest.theta
+    X: Array  # the design of the linear model
+    theta: tuple[float, ...] = ()  # of the GP
 
     def log_cost(self, U: Array) -> tuple[Array, Array]:
-        mean, spread, _ = self.linear.ridge.predict(self.linear.design(U))
+        mean, weight_variance, _ = self.linear.ridge.predict(self.linear.design(U))
         more, variance = self.rest.log_cost(U)
-        return mean + more, spread + variance
+        return mean + more, weight_variance + variance
 
     def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
-        linear = self.linear.weights_with_gradient(U)
+        linear = self.linear.without_noise_with_gradient(U)
         rest = self.rest.log_cost_with_gradient(U)
         mean, variance, d_mean, d_variance = (one + other for one, other in zip(linear, rest, strict=True))
         return mean, variance, d_mean, d_variance
 
     def leave_one_out(self) -> tuple[Array, Array]:
+        """Equation (4)."""
         ridge, n = self.linear.ridge, len(self.X)
         if n < 2:
             return self.rest.leave_one_out()
         Q, R = self.rest.inverses
-        moved = ridge.left_out_error
         H_R = np.einsum("ij,ji->i", R, self.X @ ridge.inverse @ self.X.T)  # diag(R H), both symmetric
         own = self.rest.process.alpha * self.rest.scale  # R (r - centre)
-        mean = self.linear.gamma - (own + H_R * moved) / np.diag(R)
-        variance = self.rest.scale**2 / np.diag(Q) + ridge.left_out_noise * ridge.leverage / ridge.room
+        mean = self.linear.gamma - (own + H_R * ridge.leave_one_out_error) / np.diag(R)
+        variance = self.rest.scale**2 / np.diag(Q) + ridge.leave_one_out_noise * ridge.leverage / ridge.free_leverage
         return mean, variance

@@ -1,27 +1,24 @@
-"""From a transferred cost model to this study's own, as evidence comes in.
+"""A cost model transferred from earlier studies: useful from the first trial on, corrected by what this study observes.
+
+A regressor is fitted to the earlier rows (config, meta-features, cost) once for each space (``transfer_regressors``). Configs
+that do not fit the space are skipped. The costs that this study observes then select one of three candidates, by their
+leave-one-out log predictive density.
 
 Notation
-    q(x)                        transferred prediction of log cost; tau^2, sigma^2 its variances (see ``regressors``)
-    d_i = gamma_i - q(x_i)      what it missed by
-
-Three candidates, by leave-one-out log predictive density:
-    shifted     q + b, b ~ N(0, tau^2): this task as a whole is dearer or cheaper than foreseen
+    q(x)                        the transferred prediction of log cost; tau^2, sigma^2 its variances between and within tasks
+    d_i = gamma_i - q(x_i)      its error in this study
+    shifted     q + b, b ~ N(0, tau^2): this task as a whole costs more or less than predicted
     corrected   q + the online model fitted to d
     online      the online model fitted to gamma: the transfer is overruled
-Shifted is all there is up to two observations. With weight A = n + sigma^2 / tau^2 on the mean shift, it is a ridge regression
-on a constant, so its left-out predictions are in closed form.
 
-A cost model learned from earlier studies: of use from the first trial on, corrected by what this study observes.
-
-The rows (config, meta-features, cost) are learned once a space (``regressors``); configs that do not fit the space are left
-out. What this study observes then decides (``handover``) whether the transferred prediction is corrected by a constant, by
-a linear model, or overruled by the model that has only seen this study.
+Below MIN_COSTS_FOR_CORRECTION observations only the shift is possible. It is a ridge regression on a constant, with the penalty
+sigma^2 / tau^2, so its leave-one-out predictions are in closed form.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -35,148 +32,20 @@ from ..space.encoding import Encoding
 from ..space.parameters import Choice
 from ..space.space import Space
 from .auto import score
-from .base import CostModel, CostObservations, CostPosterior
+from .base import CostModel, CostObservations, CostPosterior, WarmStart
 from .linear import CostFeatures, LinearCost, Ridge
-from .transfer_regressors import REGRESSORS, Offline, learn
+from .transfer_regressors import REGRESSORS, FittedRegressor, fit_regressor
 
-PRIOR_ROWS = 4.0  # observations that the offline estimate of sigma^2 counts as
-ENOUGH = 3  # observations from which on the transfer may be corrected by more than a shift, or overruled
-STEP = 0.01  # of differences: wide, since trees and neighbours are flat in the small
-
-
-@dataclass(frozen=True)
-class Transferred:
-    """q and its gradient at points."""
-
-    name: str
-    features: CostFeatures
-    offline: Offline
-    about: Array  # this task's meta-features
-
-    def __call__(self, U: Array) -> Array:
-        if len(U) == 0:
-            return np.empty(0)  # scikit-learn refuses to predict nothing
-        F = self.features(U)
-        return np.asarray(self.offline.predict(np.column_stack([F, np.tile(self.about, (len(U), 1))])))
-
-    def with_gradient(self, U: Array) -> tuple[Array, Array]:
-        value = self(U)
-        if self.offline.weights is not None:
-            slopes = self.offline.weights[1 : 1 + len(self.features.groups)]
-            return value, self.features.pull_back(U, np.tile(slopes, (len(U), 1)))
-        space, gradient = self.features.encoding.space, np.zeros(U.shape)
-        active = space.active(U)
-        for j, parameter in enumerate(space.values()):
-            if isinstance(parameter, Choice):
-                continue
-            ahead, behind = U.copy(), U.copy()
-            ahead[:, j], behind[:, j] = np.minimum(U[:, j] + STEP, 1.0), np.maximum(U[:, j] - STEP, 0.0)
-            # A parent that moves may switch others on: then the difference is not a slope, and 0 is the safer answer.
-            same = (space.active(ahead) == active).all(axis=1) & (space.active(behind) == active).all(axis=1)
-            slope = (self(ahead) - self(behind)) / (ahead[:, j] - behind[:, j])
-            gradient[:, j] = np.where(active[:, j] & same, slope, 0.0)
-        return value, gradient
-
-
-def hand_over(start: Transferred, costs: CostObservations, encoding: Encoding, online: CostModel) -> CostPosterior:
-    """The candidate that predicts this study's costs best; ties and few data to the transferred one."""
-    base = start(costs.U)
-    missed = costs.with_gamma(costs.log_cost - base)
-    best: CostPosterior = _shifted(start, base, missed.log_cost)
-    if len(costs) < ENOUGH:
-        return best
-    correction = online.fit(missed, encoding)
-    corrected = Corrected(f"{start.name} + {correction.name}", start, base, correction)
-    for candidate in (corrected, Overruling(online.fit(costs, encoding))):
-        if score(candidate, costs) > score(best, costs):
-            best = candidate
-    return best
-
-
-def _shifted(start: Transferred, base: Array, missed: Array) -> Corrected:
-    tau2, sigma2 = start.offline.tau2, start.offline.sigma2
-    shift = Shift.learned(missed, tau2, sigma2)
-    return Corrected(start.name if len(missed) == 0 else f"{start.name} + shift", start, base, shift)
-
-
-@dataclass(frozen=True)
-class Shift:
-    """b, the same everywhere."""
-
-    name: str
-    mean: float
-    variance: float
-    missed: Array
-    ridge: Ridge | None
-
-    @classmethod
-    def learned(cls, missed: Array, tau2: float, sigma2: float) -> Shift:
-        if len(missed) == 0:
-            return cls("shift", 0.0, tau2 + sigma2, missed, None)
-        ridge = Ridge.solve(np.ones((len(missed), 1)), missed, np.array([sigma2 / tau2]), (sigma2, PRIOR_ROWS))
-        return cls("shift", float(ridge.weights[0]), ridge.noise * (1.0 + float(ridge.inverse[0, 0])), missed, ridge)
-
-    def log_cost(self, U: Array) -> tuple[Array, Array]:
-        return np.full(len(U), self.mean), np.full(len(U), self.variance)
-
-    def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
-        return *self.log_cost(U), np.zeros(U.shape), np.zeros(U.shape)
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        if self.ridge is None:
-            return self.missed, self.missed  # no observation, no row
-        return self.missed - self.ridge.left_out_error, self.ridge.left_out_noise / self.ridge.room
-
-
-@dataclass(frozen=True)
-class Corrected:
-    """The transferred prediction plus what this study adds to it."""
-
-    name: str
-    start: Transferred
-    base: Array  # q at the observations
-    correction: CostPosterior
-
-    def log_cost(self, U: Array) -> tuple[Array, Array]:
-        mean, variance = self.correction.log_cost(U)
-        return self.start(U) + mean, variance
-
-    def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
-        value, slope = self.start.with_gradient(U)
-        mean, variance, d_mean, d_variance = self.correction.log_cost_with_gradient(U)
-        return value + mean, variance, slope + d_mean, d_variance
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        mean, variance = self.correction.leave_one_out()
-        return self.base + mean, variance
-
-
-@dataclass(frozen=True)
-class Overruling:
-    """This study's own model."""
-
-    own: CostPosterior
-
-    @property
-    def name(self) -> str:
-        return f"{self.own.name} (transfer overruled)"
-
-    def log_cost(self, U: Array) -> tuple[Array, Array]:
-        return self.own.log_cost(U)
-
-    def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
-        return self.own.log_cost_with_gradient(U)
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        return self.own.leave_one_out()
-
+PRIOR_OBSERVATIONS = 4.0  # what the offline estimate of sigma^2 counts as
+MIN_COSTS_FOR_CORRECTION = 3  # observations: with fewer the transfer is only shifted
+DIFFERENCE_STEP = 0.01  # of the unit cube: wide, since trees and nearest neighbours are locally constant
 
 Meta = Mapping[str, float]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One earlier evaluation; ``task`` is equal for rows of one task."""
+    """One earlier evaluation; ``task`` is the same for all rows of one task."""
 
     config: Mapping[str, Any]
     meta: Meta
@@ -184,9 +53,9 @@ class Row:
     task: str
 
 
-@dataclass(frozen=True, eq=False)  # equal only to itself, so that what was learned can be kept by identity
-class TransferCost:
-    """Made by ``from_rows`` or ``from_studies``; ``online`` is the model that evidence may hand over to."""
+@dataclass(frozen=True, eq=False)  # equal only to itself, so that its fitted regressor can be cached by identity
+class TransferCost(CostModel):
+    """Made by ``from_rows`` or ``from_studies``; ``online`` is the model that may correct or overrule the transfer."""
 
     needs_no_data: ClassVar[bool] = True
 
@@ -215,11 +84,11 @@ class TransferCost:
         read = []
         for number, row in enumerate(rows):
             try:
-                config, about, cost = row
+                config, task_meta, cost = row
             except (TypeError, ValueError):
                 raise MethodError(f"TransferCost: row {number} must be (config, meta-features, cost), not {row!r}") from None
-            about = _checked_meta(about, f"row {number}")
-            read.append(Row(dict(config), about, _checked_cost(cost, f"row {number}"), repr(sorted(about.items()))))
+            task_meta = _checked_meta(task_meta, f"row {number}")
+            read.append(Row(dict(config), task_meta, _checked_cost(cost, f"row {number}"), repr(sorted(task_meta.items()))))
         return cls(tuple(read), _checked_meta(meta, "meta"), regressor, online or LinearCost())
 
     @classmethod
@@ -227,22 +96,21 @@ class TransferCost:
         cls, studies: Iterable[Any], metas: Sequence[Meta] | None = None, meta: Meta | None = None,
         regressor: str | None = None, online: CostModel | None = None,
     ) -> TransferCost:
-        """From every finished trial whose cost is known exactly.
+        """From every finished or failed trial whose cost is known exactly. A study counts as one task.
 
-        ``metas`` holds the meta-features of each study's task, ``meta`` those of this one.
-
-        A study counts as one task. Without meta-features the regressor is "linear" unless another one is named.
+        ``metas`` holds the meta-features of each study's task, ``meta`` those of this one. Without meta-features the regressor is
+        "linear" unless another one is named.
         """
         earlier = list(studies)
         if metas is not None and len(metas) != len(earlier):
             raise MethodError(f"TransferCost: {len(earlier)} studies need as many metas, not {len(metas)}")
         read = []
         for number, study in enumerate(earlier):
-            about = _checked_meta(metas[number] if metas is not None else None, f"metas[{number}]")
+            task_meta = _checked_meta(metas[number] if metas is not None else None, f"metas[{number}]")
             for trial in getattr(study, "history", study):
                 if trial.cost is not None and trial.state in (State.DONE, State.FAILED) and not trial.censored:
                     cost = _checked_cost(trial.cost, f"study {number}, trial {trial.number}")
-                    read.append(Row(dict(trial.config), about, cost, str(number)))
+                    read.append(Row(dict(trial.config), task_meta, cost, str(number)))
         return cls(
             tuple(read), _checked_meta(meta, "meta"), regressor or ("task_linear" if metas and meta else "linear"),
             online or LinearCost(),
@@ -250,46 +118,171 @@ class TransferCost:
 
     @property
     def shared_meta(self) -> tuple[str, ...]:
-        """Meta-features that this task and every row have; none for the naive linear model."""
+        """Meta-features that this task and every row have; none for the plain linear regressor."""
         if self.regressor == "linear":
             return ()
         return tuple(name for name in self.meta if all(name in row.meta for row in self.rows))
 
-    def fit(self, costs: CostObservations, encoding: Encoding, known: Mapping[str, Any] | None = None) -> CostPosterior:
-        return hand_over(transferred(self, encoding), costs, encoding, self.online)
+    def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> CostPosterior:
+        return select_candidate(transferred(self, encoding), costs, encoding, self.online)
 
 
-def transferred(model: TransferCost, encoding: Encoding) -> Transferred:
-    """The offline prediction in a space."""
-    offline, used = _learned(model, encoding.space)
-    about = np.array([_scaled(model, name)(model.meta[name]) for name in model.shared_meta], dtype=float)
-    return Transferred(f"transferred ({model.regressor}, {used} rows)", CostFeatures(encoding), offline, about)
+def transferred(model: TransferCost, encoding: Encoding) -> TransferredLogCost:
+    """The transferred prediction in a space."""
+    regressor, used = _fitted(model, encoding.space)
+    meta = np.array([_scale(model, name)(model.meta[name]) for name in model.shared_meta], dtype=float)
+    return TransferredLogCost(f"transferred ({model.regressor}, {used} rows)", CostFeatures(encoding), regressor, meta)
 
 
 @lru_cache(maxsize=8)
-def _learned(model: TransferCost, space: Space) -> tuple[Offline, int]:
-    """Offline learning, once a model and space: a function of its arguments, kept since an MLP takes seconds."""
+def _fitted(model: TransferCost, space: Space) -> tuple[FittedRegressor, int]:
+    """The regressor fitted to the rows, and how many rows were used. Cached, since an MLP takes seconds."""
     points, rows = [], []
     for row in model.rows:
         try:
             config = space.check({name: value for name, value in row.config.items() if name in space})
         except ConfigError:
-            continue  # a value that this space does not have: there is no feature for it
+            continue  # a value that this space does not have, so there is no feature for it
         points.append(space.encode(config))
         rows.append(row)
     if not rows:
         raise MethodError(f"TransferCost: none of the {len(model.rows)} rows fits the space ({', '.join(space.names)})")
     F = CostFeatures(Encoding(space))(np.array(points))
-    about = [[_scaled(model, name)(row.meta[name]) for name in model.shared_meta] for row in rows]
-    G: Array = np.column_stack([F, np.array(about, dtype=float).reshape(len(rows), -1)])
+    M = [[_scale(model, name)(row.meta[name]) for name in model.shared_meta] for row in rows]
+    G: Array = np.column_stack([F, np.array(M, dtype=float).reshape(len(rows), -1)])
     _, tasks = np.unique([row.task for row in rows], return_inverse=True)
-    return learn(model.regressor, G, np.log([row.cost for row in rows]), tasks), len(rows)
+    return fit_regressor(model.regressor, G, np.log([row.cost for row in rows]), tasks), len(rows)
 
 
-def _scaled(model: TransferCost, name: str) -> Any:
-    """A meta-feature enters by its log when it is positive everywhere: a task of twice the rows takes twice the time."""
+def _scale(model: TransferCost, name: str) -> Callable[[float], float]:
+    """A meta-feature that is always positive enters by its logarithm: a task of twice the rows takes twice the time."""
     positive = model.meta[name] > 0 and all(row.meta[name] > 0 for row in model.rows)
     return math.log if positive else float
+
+
+@dataclass(frozen=True)
+class TransferredLogCost:
+    """q and its gradient at points; ``meta`` are the meta-features of this task."""
+
+    name: str
+    features: CostFeatures
+    regressor: FittedRegressor
+    meta: Array
+
+    def __call__(self, U: Array) -> Array:
+        if len(U) == 0:
+            return np.empty(0)  # scikit-learn refuses an empty array
+        F = self.features(U)
+        return np.asarray(self.regressor.predict(np.column_stack([F, np.tile(self.meta, (len(U), 1))])))
+
+    def with_gradient(self, U: Array) -> tuple[Array, Array]:
+        value = self(U)
+        if self.regressor.weights is not None:
+            weights = self.regressor.weights[1 : 1 + len(self.features.groups)]
+            return value, self.features.pull_back(U, np.tile(weights, (len(U), 1)))
+        space, gradient = self.features.encoding.space, np.zeros(U.shape)
+        active = space.active(U)
+        for j, parameter in enumerate(space.values()):
+            if isinstance(parameter, Choice):
+                continue
+            ahead, behind = U.copy(), U.copy()
+            ahead[:, j], behind[:, j] = np.minimum(U[:, j] + DIFFERENCE_STEP, 1.0), np.maximum(U[:, j] - DIFFERENCE_STEP, 0.0)
+            # A parent that moves may activate others: then the difference is no derivative, and 0 is the safer answer.
+            same = (space.active(ahead) == active).all(axis=1) & (space.active(behind) == active).all(axis=1)
+            derivative = (self(ahead) - self(behind)) / (ahead[:, j] - behind[:, j])
+            gradient[:, j] = np.where(active[:, j] & same, derivative, 0.0)
+        return value, gradient
+
+
+def select_candidate(
+    transfer: TransferredLogCost, costs: CostObservations, encoding: Encoding, online: CostModel
+) -> CostPosterior:
+    """The candidate that predicts the costs of this study best. Ties and few data go to the transferred one."""
+    base = transfer(costs.U)
+    errors = costs.with_gamma(costs.log_cost - base)
+    shift = Shift.fitted(errors.log_cost, transfer.regressor.tau2, transfer.regressor.sigma2)
+    name = transfer.name if len(costs) == 0 else f"{transfer.name} + shift"
+    best: CostPosterior = Corrected(name, transfer, base, shift)
+    if len(costs) < MIN_COSTS_FOR_CORRECTION:
+        return best
+    correction = online.fit(errors, encoding)
+    corrected = Corrected(f"{transfer.name} + {correction.name}", transfer, base, correction)
+    for candidate in (corrected, Overruling(online.fit(costs, encoding))):
+        if score(candidate, costs) > score(best, costs):
+            best = candidate
+    return best
+
+
+@dataclass(frozen=True)
+class Shift(CostPosterior):
+    """b, the same everywhere; ``errors`` are d."""
+
+    name: str
+    mean: float
+    variance: float
+    errors: Array
+    ridge: Ridge | None
+
+    @classmethod
+    def fitted(cls, errors: Array, tau2: float, sigma2: float) -> Shift:
+        if len(errors) == 0:
+            return cls("shift", 0.0, tau2 + sigma2, errors, None)
+        ridge = Ridge.solve(np.ones((len(errors), 1)), errors, np.array([sigma2 / tau2]), (sigma2, PRIOR_OBSERVATIONS))
+        return cls("shift", float(ridge.weights[0]), ridge.noise * (1.0 + float(ridge.inverse[0, 0])), errors, ridge)
+
+    def log_cost(self, U: Array) -> tuple[Array, Array]:
+        return np.full(len(U), self.mean), np.full(len(U), self.variance)
+
+    def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
+        return *self.log_cost(U), np.zeros(U.shape), np.zeros(U.shape)
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        if self.ridge is None:
+            return self.errors, self.errors  # both empty
+        return self.errors - self.ridge.leave_one_out_error, self.ridge.leave_one_out_noise / self.ridge.free_leverage
+
+
+@dataclass(frozen=True)
+class Corrected(CostPosterior):
+    """The transferred prediction plus a correction from this study."""
+
+    name: str
+    transfer: TransferredLogCost
+    base: Array  # q at the observations
+    correction: CostPosterior
+
+    def log_cost(self, U: Array) -> tuple[Array, Array]:
+        mean, variance = self.correction.log_cost(U)
+        return self.transfer(U) + mean, variance
+
+    def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
+        value, gradient = self.transfer.with_gradient(U)
+        mean, variance, d_mean, d_variance = self.correction.log_cost_with_gradient(U)
+        return value + mean, variance, gradient + d_mean, d_variance
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        mean, variance = self.correction.leave_one_out()
+        return self.base + mean, variance
+
+
+@dataclass(frozen=True)
+class Overruling(CostPosterior):
+    """The online model of this study, which overrules the transfer."""
+
+    own: CostPosterior
+    name: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "name", f"{self.own.name} (transfer overruled)")
+
+    def log_cost(self, U: Array) -> tuple[Array, Array]:
+        return self.own.log_cost(U)
+
+    def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
+        return self.own.log_cost_with_gradient(U)
+
+    def leave_one_out(self) -> tuple[Array, Array]:
+        return self.own.leave_one_out()
 
 
 def _checked_cost(cost: Any, where: str) -> float:

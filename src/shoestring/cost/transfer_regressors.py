@@ -1,12 +1,13 @@
-"""Log cost learned offline, over many tasks: the regressors behind ``TransferCost`` (figure 8 of the paper).
+"""Offline regressors of log cost over many tasks, for ``TransferCost`` (Guinet et al. 2020, figure 8).
 
 Notation
     G = [F, M]      cost features of the config, and log meta-features of the task (rows, columns, classes, ...)
     q(G)            the regressor's prediction of log cost
-    tau^2, sigma^2  variance of q's error between tasks (a whole task dearer than foreseen) and within them
+    d_tj            its error for row j of task t, predicted without task t; d_t the mean over the task
+    (1)  tau^2 = mean d_t^2             variance of the error between tasks (a whole task costs more than predicted)
+    (2)  sigma^2 = mean (d_tj - d_t)^2  variance of the error within tasks
 
-The two variances come from tasks that were held out, since a new task is what the prediction is for: with d_tj the error of
-row j of held-out task t and d_t its mean over the task, tau^2 = mean d_t^2 and sigma^2 = mean (d_tj - d_t)^2.
+Both come from held-out tasks, since the prediction is for a new task.
 """
 
 from __future__ import annotations
@@ -24,16 +25,17 @@ from ..numerics import Array, single_threaded
 from .linear import PRIOR_NOISE, Ridge, penalties, with_intercept
 
 LINEAR = ("linear", "task_linear")
-MACHINES = ("knn", "tree", "mlp", "boosting")
-REGRESSORS = LINEAR + MACHINES
-STRENGTHS = (10.0, 1.0, 0.1, 0.01)
+FROM_SKLEARN = ("knn", "tree", "mlp", "boosting")
+REGRESSORS = LINEAR + FROM_SKLEARN
+RIDGE_STRENGTHS = (10.0, 1.0, 0.1, 0.01)
 FOLDS = 5
-LEAST = 1e-4  # variance: no timing repeats itself to better than 1 %
+MIN_VARIANCE = 1e-4  # of log cost: no timing can be repeated to better than 1 %
+MIN_SCALE = 1e-9  # a feature with a smaller standard deviation is constant
 
 
 @dataclass(frozen=True)
-class Offline:
-    """A regressor, fitted; ``weights`` (with the intercept first) when it is linear."""
+class FittedRegressor:
+    """A fitted regressor; ``weights`` (the intercept first) when it is linear, else None."""
 
     predict: Callable[[Array], Array]
     weights: Array | None
@@ -42,8 +44,8 @@ class Offline:
 
 
 @single_threaded
-def learn(kind: str, G: Array, gamma: Array, tasks: NDArray[np.intp]) -> Offline:
-    """Fit to all rows; judge by predicting tasks (or, with one task, fifths of its rows) from the others."""
+def fit_regressor(kind: str, G: Array, gamma: Array, tasks: NDArray[np.intp]) -> FittedRegressor:
+    """Fit to all rows; tau^2 and sigma^2 by cross-validation over tasks, or with one task over fifths of its rows."""
     several = len(np.unique(tasks)) > 1
     folds = np.unique(tasks, return_inverse=True)[1] % FOLDS if several else np.arange(len(gamma)) % FOLDS
     error = np.full(len(gamma), np.nan)
@@ -53,34 +55,36 @@ def learn(kind: str, G: Array, gamma: Array, tasks: NDArray[np.intp]) -> Offline
             error[held] = gamma[held] - _fit(kind, G[~held], gamma[~held])[0](G[held])
     predict, weights = _fit(kind, G, gamma)
     if not np.isfinite(error).all():
-        return Offline(predict, weights, PRIOR_NOISE, PRIOR_NOISE)
+        return FittedRegressor(predict, weights, PRIOR_NOISE, PRIOR_NOISE)
     means = np.array([error[tasks == task].mean() for task in np.unique(tasks)])
     within = error - means[np.searchsorted(np.unique(tasks), tasks)]
-    # Rows of one task say nothing about how far another one may be off.
+    # (1). Rows of one task say nothing about the error of another one. A few tasks say little: the prior counts as one task more.
     tau2 = float(np.mean(means**2)) if several else PRIOR_NOISE
-    # A few tasks tell little of tau^2: the prior counts as one task more.
     tau2 = (tau2 * len(means) + PRIOR_NOISE) / (len(means) + 1.0)
-    return Offline(predict, weights, max(tau2, LEAST), max(float(np.mean(within**2)), LEAST))
+    sigma2 = float(np.mean(within**2))  # (2)
+    return FittedRegressor(predict, weights, max(tau2, MIN_VARIANCE), max(sigma2, MIN_VARIANCE))
 
 
 def _fit(kind: str, G: Array, gamma: Array) -> tuple[Callable[[Array], Array], Array | None]:
+    """The prediction, and the weights of a linear regressor."""
     centre, scale = G.mean(axis=0), G.std(axis=0)
-    scale = np.where(scale > 1e-9, scale, 1.0)
+    scale = np.where(scale > MIN_SCALE, scale, 1.0)
     S = (G - centre) / scale
     if kind in LINEAR:
         X = with_intercept(S)
-        solved = min((Ridge.solve(X, gamma, penalties(ridge, S.shape[1])) for ridge in STRENGTHS), key=lambda fit: fit.press)
-        slopes = solved.weights[1:] / scale
-        weights = np.concatenate([[solved.weights[0] - slopes @ centre], slopes])
+        fits = (Ridge.solve(X, gamma, penalties(strength, S.shape[1])) for strength in RIDGE_STRENGTHS)
+        best = min(fits, key=lambda fit: fit.press)
+        per_feature = best.weights[1:] / scale
+        weights = np.concatenate([[best.weights[0] - per_feature @ centre], per_feature])
         return (lambda rows: weights[0] + rows @ weights[1:]), weights
-    machine = _machine(kind, len(gamma))
+    regressor = _sklearn_regressor(kind, len(gamma))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "not converged" is no news here: the held-out error says how good it is
-        machine.fit(S, gamma)
-    return (lambda rows: np.asarray(machine.predict((rows - centre) / scale), dtype=float)), None
+        warnings.simplefilter("ignore")  # "not converged" does not matter: the held-out error says how good it is
+        regressor.fit(S, gamma)
+    return (lambda rows: np.asarray(regressor.predict((rows - centre) / scale), dtype=float)), None
 
 
-def _machine(kind: str, n: int) -> Any:
+def _sklearn_regressor(kind: str, n: int) -> Any:
     """A scikit-learn regressor, seeded."""
     try:
         if kind == "knn":

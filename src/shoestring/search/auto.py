@@ -17,7 +17,7 @@ from ..acquisition.improvement import LogEI
 from ..acquisition.kg_fidelity import CFKG
 from ..acquisition.kg_gradient import CFDKG
 from ..cost.auto import AutoCost
-from ..cost.base import CostModel
+from ..cost.base import CostModel, check_cost_model
 from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..surrogate.belief import MAX_AUXILIARY_ROWS, spread_rows
@@ -87,6 +87,5 @@ def read_cost_model(model: Any) -> CostModel:
     """``"auto"`` or a cost model."""
     if isinstance(model, str) and model == "auto":
         return AutoCost()
-    if isinstance(model, type) or not hasattr(model, "fit"):
-        raise MethodError(f'cost_model={model!r} is not a cost model; give "auto", st.LinearCost(), st.KnownCost(f), ...')
+    check_cost_model(model)
     return model  # type: ignore[no-any-return]

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer
-from ..cost.base import CostModel, CostPosterior, expected_log_cost
+from ..cost.base import CostModel, CostPosterior, expected_log_cost, needs_no_data
 from ..data.dataset import Dataset
 from ..data.history import History
 from ..data.trial import Suggestion
@@ -118,7 +118,7 @@ class SearchContext:
     @property
     def cost_is_known(self) -> bool:
         """Whether the cost model needs no data."""
-        return bool(getattr(self.fits.cost_model, "needs_no_data", False))
+        return needs_no_data(self.fits.cost_model)
 
     @cached_property
     def reserved(self) -> float:

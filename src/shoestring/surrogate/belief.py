@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cost.base import CostModel, CostObservations, CostPosterior, remember
+from ..cost.base import CostModel, CostObservations, CostPosterior, needs_no_data
+from ..cost.base import to_warm_start as cost_warm_start
 from ..cost.censored import fit_costs
 from ..data.dataset import Dataset
 from ..numerics import Array, cholesky, single_threaded
@@ -33,7 +34,7 @@ from .feasibility import Feasibility, fit_feasibility
 from .gp import GP, SAMPLE_ROWS, cold_start_due
 from .gradient_data import GradientData
 from .mcmc import STORED_DIGITS, sampled_fits
-from .output_transform import KINDS, OutputTransform
+from .output_transform import KINDS, OutputTransform, read_kind
 from .posterior import Posterior
 from .subset import refreshed, sample_by_rank
 
@@ -146,7 +147,7 @@ class Belief:
         if self.feasibility is not None:
             known["viability"] = self.feasibility.fit.theta.tolist()
         if self.cost is not None:
-            known["cost"] = remember(self.cost, self.cost_count)
+            known["cost"] = cost_warm_start(self.cost, self.cost_count)
         return known | ({"note": "; ".join(notes)} if notes else {})
 
 
@@ -175,7 +176,7 @@ def fit_belief(
         data = whole.select(model.subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
         due = due or refreshed(len(whole.y), int(last["trials"]), len(encoding.space))
         Z = encoding.features(data.U)
-    output, fit = fit_output(data, Z, encoding, model, start, due, None if due else last.get("output"))
+    output, fit = fit_output(data, Z, encoding, model, start, due, None if due else read_kind(last.get("output")))
     feasibility, predicted = None, failed_U[:0]
     if len(failed_U):
         failed = encoding.features(failed_U[-MAX_AUXILIARY_ROWS // 2 :])
@@ -213,7 +214,7 @@ def fit_belief(
     if model.inference == "map":
         return belief
     assert isinstance(model, GP)  # no other integrates hyperparameters out
-    sets = np.array(last["sets"], dtype=float) if last.get("sets") and last.get("output") == output.kind else None
+    sets = np.array(last["sets"], dtype=float) if last.get("sets") and read_kind(last.get("output")) == output.kind else None
     rng = np.random.default_rng(0) if rng is None else rng
     drawn = sampled_fits(model, fit, encoding.groups, rng, sets, encoding.fidelities, gradient_data)
     belief = replace(belief, hyperparameter_samples=tuple(under(each) for each in drawn))
@@ -226,7 +227,7 @@ def fit_cost(
     """The cost model fitted to what was paid so far; None while nothing is known and the model needs data."""
     rows = spread_rows(len(data.log_cost), MAX_AUXILIARY_ROWS)
     costs = CostObservations(data.cost_points[rows], data.log_cost[rows], data.censored[rows])
-    return fit_costs(model, costs, encoding, known) if len(costs) or getattr(model, "needs_no_data", False) else None
+    return fit_costs(model, costs, encoding, known) if len(costs) or needs_no_data(model) else None
 
 
 def feasible_evaluated(evaluated: Array, data: Dataset, feasibility: Feasibility, encoding: Encoding) -> Array:

@@ -1,7 +1,7 @@
 """Stop when the acquisition falls below a threshold: the baselines of section 4.1.1 (Nguyen et al. 2017; Lorenz et al. 2016).
 
-Expected improvement is given in the user's units: the optimizer finds the highest EI of the modelled values, and the gain there is
-mapped back through the output transform. A probability needs no mapping.
+Expected improvement is given in the user's units: the optimizer finds the highest EI of the modelled values, and the gain there
+is mapped back through the output transform. A probability needs no mapping.
 """
 
 from __future__ import annotations

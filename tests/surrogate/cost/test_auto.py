@@ -3,8 +3,8 @@ import json
 import numpy as np
 import pytest
 
-from shoestring.cost.auto import PARTS, PATIENCE, PRIOR, AutoCost, Mixture, score
-from shoestring.cost.base import remember
+from shoestring.cost.auto import PARTS, PRIOR_WEIGHTS, SCORE_TEMPERATURE, AutoCost, Mixture, score
+from shoestring.cost.base import to_warm_start
 from shoestring.cost.linear import LinearCost
 from shoestring.space.encoding import Encoding
 from tests.surrogate.cost.laws import boosting_space, draw, observed, points, product_law, rmse
@@ -30,8 +30,8 @@ def test_with_more_data_the_parts_are_mixed_by_their_scores():
     mixture = AutoCost().fit(costs, ENCODING)
     assert isinstance(mixture, Mixture)
     assert np.isclose(mixture.weights.sum(), 1.0)
-    before = dict(zip(PARTS, PRIOR, strict=True))
-    expected = [np.log(before[type(part).__name__]) + score(part, costs) / PATIENCE for part in mixture.parts]
+    before = dict(zip(PARTS, PRIOR_WEIGHTS, strict=True))
+    expected = [np.log(before[type(part).__name__]) + score(part, costs) / SCORE_TEMPERATURE for part in mixture.parts]
     np.testing.assert_allclose(np.log(mixture.weights / mixture.weights[0]), np.array(expected) - expected[0])
 
 
@@ -60,9 +60,9 @@ def test_it_is_near_its_best_part_and_better_than_the_gp(n):
     assert auto < process
 
 
-def test_what_the_last_fit_left_behind_is_a_start_for_the_next():
+def test_the_last_fit_is_a_warm_start_for_the_next():
     costs = draw(SPACE, 20)
-    known = remember(AutoCost().fit(costs, ENCODING), 20)
+    known = to_warm_start(AutoCost().fit(costs, ENCODING), 20)
     assert json.loads(json.dumps(known)) == known
     warm, cold = AutoCost().fit(costs, ENCODING, known), AutoCost().fit(costs, ENCODING)
     np.testing.assert_allclose(warm.log_cost(TEST)[0], cold.log_cost(TEST)[0], atol=0.1)

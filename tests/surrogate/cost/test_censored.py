@@ -29,12 +29,12 @@ class Spy:
     def __init__(self, model):
         self.model, self.seen = model, []
 
-    def fit(self, costs, encoding, known=None):
+    def fit(self, costs, encoding, warm_start=None):
         self.seen.append(costs.log_cost)
         return self.model.fit(costs, encoding)
 
 
-def test_bounds_teach_more_than_leaving_them_out_or_taking_them_for_costs():
+def test_bounds_are_better_than_ignoring_them_or_taking_them_for_costs():
     errors = []
     wanted = product_law(SPACE, TEST)
     for seed in range(10):
@@ -67,7 +67,7 @@ def test_no_guess_lies_below_its_bound_or_far_beyond_the_data(model, n):
     assert np.isfinite(posterior.log_cost(TEST)).all()
 
 
-def test_it_settles():
+def test_it_converges():
     costs, _ = cut(0)
     spy = Spy(LinearCost())
     fit_costs(spy, costs, ENCODING)

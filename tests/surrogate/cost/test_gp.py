@@ -23,7 +23,7 @@ TEST = points(SPACE, 200, 99)
 
 
 @pytest.mark.parametrize("features", [None, 3])
-def test_left_out_is_what_a_refit_without_the_row_predicts(features):
+def test_leave_one_out_is_what_a_refit_without_the_row_predicts(features):
     costs = draw(SPACE, 14, noise=0.3)
     posterior = LogGPCost(features).fit(costs, ENCODING)
     mean, variance = posterior.leave_one_out()
@@ -45,7 +45,7 @@ def test_gradients(features):
     assert np.abs(d_mean).max() > 0.1
 
 
-def test_limited_features_are_those_that_tell():
+def test_limited_features_are_the_informative_ones():
     posterior = LogGPCost(3).fit(draw(SPACE, 30, noise=0.05), ENCODING)
     assert {SPACE.names[j] for j in ENCODING.groups[posterior.columns]} == {"rounds", "depth", "share"}
     assert posterior.name.startswith("GP over rounds")
@@ -72,5 +72,5 @@ def test_few_equal_or_extreme_costs_are_finite_and_not_too_sure(n, level):
 
 
 def test_the_features_must_be_at_least_one():
-    with pytest.raises(MethodError, match="at least 1"):
+    with pytest.raises(MethodError, match="features .* whole number of 1 or more"):
         LogGPCost(0)

@@ -38,7 +38,7 @@ def test_gradients_are_those_of_differences():
             np.testing.assert_allclose(analytic[active, j], ((up - down) / 2e-6)[active], rtol=1e-4, atol=1e-5)
 
 
-def test_a_part_of_no_weight_is_left_out():
+def test_a_part_without_weight_is_dropped():
     assert mix(PARTS, np.array([0.0, -50.0])) is PARTS[0]
     assert mix(PARTS, np.array([-np.inf, 0.0])) is PARTS[1]
 

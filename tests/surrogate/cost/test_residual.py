@@ -22,20 +22,21 @@ ENCODING = Encoding(SPACE)
 TEST = points(SPACE, 200, 99)
 
 
-def bent_law(space, U):
+def curved_law(space, U):
     return product_law(space, U) + 1.5 * np.sin(5 * U[:, 1]) * U[:, 0]
 
 
 @pytest.mark.parametrize("n", [2, 5, 16])
-def test_left_out_is_what_a_refit_without_the_row_predicts(n):
-    costs = draw(SPACE, n, noise=0.3, law=bent_law)
+def test_leave_one_out_is_what_a_refit_without_the_row_predicts(n):
+    costs = draw(SPACE, n, noise=0.3, law=curved_law)
     posterior = ResidualGPCost().fit(costs, ENCODING)
     mean, variance = posterior.leave_one_out()
     linear, rest, process = posterior.linear, posterior.rest, posterior.rest.process
     F = linear.features(costs.U)
     for i in range(n):
         others = np.arange(n) != i
-        refit = LinearPosterior.given(linear.features, list(linear.parameters), linear.strength, F[others], costs.log_cost[others])
+        gamma = costs.log_cost[others]
+        refit = LinearPosterior.given(linear.features, list(linear.parameters), linear.strength, F[others], gamma)
         y = (refit.ridge.error - rest.centre) / rest.scale
         gp = Posterior.given(process.kernel, process.noise, process.Z[others], y)
         there, spread = gp.mean_and_variance(process.Z[i : i + 1])
@@ -52,8 +53,8 @@ def test_gradients():
 
 
 def test_it_learns_what_a_line_cannot():
-    costs = draw(SPACE, 60, law=bent_law)
-    wanted = bent_law(SPACE, TEST)
+    costs = draw(SPACE, 60, law=curved_law)
+    wanted = curved_law(SPACE, TEST)
     assert rmse(ResidualGPCost().fit(costs, ENCODING), TEST, wanted) < 0.6 * rmse(LinearCost().fit(costs, ENCODING), TEST, wanted)
 
 

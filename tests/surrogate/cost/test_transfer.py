@@ -80,7 +80,7 @@ def test_a_shift_of_the_whole_task_is_learned_from_a_few_evaluations():
 
 
 def test_a_wrong_transfer_is_overruled():
-    wrong = [(config, meta, 1.0 / cost) for config, meta, cost in ROWS]  # dear is cheap and cheap is dear
+    wrong = [(config, meta, 1.0 / cost) for config, meta, cost in ROWS]  # expensive is cheap and cheap is expensive
     costs = task_costs(25)
     posterior = TransferCost.from_rows(wrong, TASK).fit(costs, ENCODING)
     online = LinearCost().fit(costs, ENCODING)
@@ -119,7 +119,7 @@ def test_the_gradient_of_a_network_points_the_right_way():
     assert (slope[:, 0] > 0).mean() > 0.9  # more rounds cost more
 
 
-def test_left_out_of_a_shift_is_what_a_refit_without_the_row_predicts():
+def test_leave_one_out_of_a_shift_is_what_a_refit_without_the_row_predicts():
     model, costs = TransferCost.from_rows(ROWS, TASK), task_costs(2)
     mean, variance = model.fit(costs, ENCODING).leave_one_out()
     refit = model.fit(observed(costs.U[1:], costs.log_cost[1:]), ENCODING)
@@ -135,7 +135,7 @@ def test_from_studies():
         for u in points(SPACE, 20, task):
             gamma = float(product_law(SPACE, u[None, :])[0] + np.log(meta["rows"]) - 5)
             study.add(SPACE.decode(u), 1.0, cost=float(np.exp(gamma)))
-        study.add(SPACE.decode(points(SPACE, 1, 50)[0]), 1.0)  # without a cost: left out
+        study.add(SPACE.decode(points(SPACE, 1, 50)[0]), 1.0)  # without a cost: skipped
         studies.append(study)
     posterior = TransferCost.from_studies(studies, metas, {"rows": 3000}).fit(NONE, ENCODING)
     assert posterior.name == "transferred (task_linear, 60 rows)"
@@ -143,7 +143,7 @@ def test_from_studies():
     assert TransferCost.from_studies(studies).regressor == "linear"
 
 
-def test_rows_that_do_not_fit_the_space_are_left_out():
+def test_rows_that_do_not_fit_the_space_are_skipped():
     foreign = [({**config, "rounds": 9999}, meta, cost) for config, meta, cost in ROWS[:10]]
     assert "150 rows" in TransferCost.from_rows(foreign + ROWS, TASK).fit(NONE, ENCODING).name
     with pytest.raises(MethodError, match="none of the 10 rows fits"):

@@ -40,7 +40,7 @@ def neighbours(best: Array, count: int, space: Space, rng: np.random.Generator) 
     U = best[rng.integers(len(best), size=count)]
     width = 10.0 ** rng.uniform(-2.5, -0.5, size=(count, 1))
     moved = rng.random(U.shape) < np.maximum(rng.random((count, 1)), 1.5 / len(space))
-    anew = np.array([isinstance(parameter, Choice) for parameter in space.values()])
+    anew = np.array([isinstance(parameter, Choice) for parameter in space.parameters])
     step = np.where(anew, rng.random(U.shape) - U, width * rng.standard_normal(U.shape))
     move = np.where(anew, moved & (rng.random(U.shape) < 0.3), moved)
     return np.clip(np.where(move, U + step, U), 0.0, 1.0)
@@ -49,7 +49,7 @@ def neighbours(best: Array, count: int, space: Space, rng: np.random.Generator) 
 def moves_from(u: Array, space: Space, rng: np.random.Generator, fidelities: bool = False) -> Array:
     """Exchange moves: points that differ from u in one discrete parameter. All its other values if they are few, else some."""
     moves = []
-    for j, parameter in enumerate(space.values()):
+    for j, parameter in enumerate(space.parameters):
         if parameter.levels is None or (parameter.fidelity and not fidelities):
             continue
         known = space.level_units.get(j)
@@ -100,7 +100,7 @@ def random_unvisited(space: Space, visited: Array | VisitedSet, rng: np.random.G
 def small_grid(space: Space) -> Array | None:
     """All points of a finite space that is small enough to be searched whole, else None."""
     size = 1
-    for parameter in space.values():
+    for parameter in space.parameters:
         if parameter.fidelity:
             continue
         if parameter.levels is None:

@@ -1,13 +1,15 @@
-"""Where an acquisition is highest, on continuous, mixed and conditional spaces alike.
+"""The acquisition optimizer: where a surface is highest, on continuous, mixed and conditional spaces alike.
 
-Candidates (quasi-random points and neighbours of the best trials) give the starts; from each, gradient ascent moves the
-numbers and exchange moves try the other values of everything discrete, by turns. Small finite spaces are searched whole.
+Raw samples (quasi-random points) and local samples (neighbours of the best trials) are evaluated; the best of them are the
+restarts. From each restart, gradient ascent moves the numbers and exchange moves try the other values of everything discrete, by
+turns. Small finite spaces are searched whole.
 
-Where a surface without a gradient is highest, such as what trees say, which is flat in pieces.
+Notation: U (m x D) points of the unit cube; a surface maps (U, gradient wanted) to values (m) and gradients (m x D, or None).
 
-The best of many candidates, spread over the whole space. None are put around the best trials: there a classifier is sure
-because it was told so, and the search would stay at its first good points. Of the points that are highest together
-one is drawn at random: the first of them would always be the same edge of a plateau.
+A surface without a gradient, such as a forest's, is flat in pieces (``maximize_without_gradient``). There the best of many
+candidates over the whole space is taken, and none are put around the best trials: a classifier is sure there because it learnt
+them, and the search would stay at its first good points. Of the points that are highest together one is drawn at random: the
+first of them would always be the same edge of a plateau.
 """
 
 from __future__ import annotations
@@ -31,19 +33,21 @@ Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (points m x D, 
 
 @dataclass(frozen=True)
 class OptimizerOptions:
-    """How hard to search."""
+    """How hard to search.
 
-    raw_samples: int = 512  # quasi-random candidates
-    local_samples: int = 256  # neighbours of the best trials
+    raw_samples    quasi-random candidates;   local_samples  neighbours of the best trials
+    restarts       candidates from which local search starts;   rounds  of exchange moves and ascent
+    """
+
+    raw_samples: int = 512
+    local_samples: int = 256
     restarts: int = 8
-    rounds: int = 3  # of exchange and ascent
+    rounds: int = 3
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best unseen point, its value, and everything that was looked at on the way, best first (unseen points of finite
-    spaces).
-    """
+    """The best point that was not visited, its value, and all points that were evaluated on the way, best first."""
 
     u: Array
     value: float
@@ -53,7 +57,7 @@ class Optimum:
 
 @dataclass(frozen=True)
 class Selection:
-    """A point, and what the acquisition wants to know of this choice at the next one (JSON-ready)."""
+    """The point that an acquisition selects, and what it wants to know at its next choice (JSON-ready)."""
 
     u: Array
     warm_start: Mapping[str, Any] = field(default_factory=dict)
@@ -61,9 +65,12 @@ class Selection:
 
 @dataclass(frozen=True)
 class AcquisitionOptimizer:
-    """Where to look: a space, randomness, what was seen before, and good points to look around.
+    """Maximizes surfaces over a space.
 
-    ``fidelities``: whether these may be chosen too; otherwise they are at their targets.
+    rng          all randomness of the search
+    visited      points that must not be suggested again
+    incumbents   good points: their neighbourhood is searched too
+    fidelities   whether these may be chosen too; otherwise they are at their targets
     """
 
     encoding: Encoding
@@ -75,7 +82,7 @@ class AcquisitionOptimizer:
 
     @single_threaded
     def maximize(self, surface: Surface) -> Optimum:
-        """The point (at the target fidelity, unless that is free) with the highest value that was not seen.
+        """The point with the highest value that was not visited.
 
         Raises SpaceExhausted when a finite space has no other point.
         """
@@ -107,6 +114,17 @@ class AcquisitionOptimizer:
         value = _finite(surface(u[None, :], False)[0])
         return Optimum(u, float(value[0]), u[None, :], value)
 
+    def candidates(self, count: int) -> Array:
+        """Up to ``count`` points of the space that were not visited: for acquisitions that select among candidates.
+
+        Raises SpaceExhausted when a finite space has none.
+        """
+        space = self.encoding.space
+        whole = None if self.chooses_fidelity else small_grid(space)
+        pool = self._placed(quasi_random(count, len(space), self.rng)) if whole is None else whole
+        pool = pool[~is_visited(pool, self.visited)]
+        return pool[:count] if len(pool) else random_unvisited(space, self.visited, self.rng)[None, :]
+
     @property
     def chooses_fidelity(self) -> bool:
         return self.fidelities and bool(self.encoding.space.fidelities)
@@ -126,14 +144,14 @@ def local_search(
     fidelities: bool = False,
     tolerance: float = GAIN_TOLERANCE,
 ) -> tuple[Array, Array]:
-    """Ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones alone.
+    """Local search: ascent of all numbers (whole ones relaxed), then by turns exchange moves and ascent of the continuous ones.
 
-    Fidelities stay where they are unless they are asked for.
+    Fidelities stay where they are unless ``fidelities`` is True.
     """
     space = encoding.space
-    free = np.array([fidelities or not parameter.fidelity for parameter in space.values()])
-    continuous = free & np.array([parameter.levels is None for parameter in space.values()])
-    discrete = free & np.array([(parameter.levels or 0) > 1 for parameter in space.values()])
+    free = np.array([fidelities or not parameter.fidelity for parameter in space.parameters])
+    continuous = free & np.array([parameter.levels is None for parameter in space.parameters])
+    discrete = free & np.array([(parameter.levels or 0) > 1 for parameter in space.parameters])
     numbers = free & encoding.numeric
     if numbers.any():
         U, f = _ascent(surface, encoding, U, f, numbers, tolerance)
@@ -153,7 +171,7 @@ def local_search(
 def _ascent(
     surface: Surface, encoding: Encoding, U: Array, f: Array, free: NDArray[np.bool_], tolerance: float
 ) -> tuple[Array, Array]:
-    """Ascent, then snapped to valid points; a start whose end is no better after snapping stays where it was."""
+    """Gradient ascent, then the ends are moved to valid points; a start whose end is no better then stays where it was."""
 
     def objective(points: Array) -> tuple[Array, Array]:
         value, gradient = surface(points, True)
@@ -169,7 +187,7 @@ def _ascent(
 def exchange(
     surface: Surface, encoding: Encoding, U: Array, f: Array, rng: np.random.Generator, fidelities: bool = False
 ) -> tuple[Array, Array, bool]:
-    """For each point, the best change of one discrete parameter, taken while it helps (at most a few times)."""
+    """Exchange moves: for each point, the best change of one discrete parameter, as long as it helps (at most four times)."""
     space, changed = encoding.space, False
     for _ in range(4):
         moves, owners = [], []
@@ -192,7 +210,7 @@ def exchange(
 
 
 def pick_restarts(values: Array, boundary: int, count: int) -> NDArray[np.intp]:
-    """The best candidates, half of them from the spread ones (before ``boundary``) and half from the near ones."""
+    """The best candidates, half of them from the raw samples (before ``boundary``) and half from the local ones."""
     half = count // 2
     spread = np.argsort(-values[:boundary], kind="stable")[:half]
     near = boundary + np.argsort(-values[boundary:], kind="stable")[: count - half]
@@ -209,7 +227,7 @@ TIE_DECIMALS = 9  # values that agree to so many decimals are equal: sums over t
 
 @single_threaded
 def maximize_without_gradient(surface: Surface, optimizer: AcquisitionOptimizer) -> Array:
-    """The unseen point (at the target fidelity) with the highest value found.
+    """The point (at the target fidelity) with the highest value that was not visited.
 
     Raises SpaceExhausted when a finite space has no other point.
     """
