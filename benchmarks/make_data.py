@@ -23,7 +23,7 @@ def svc_digits(config: dict[str, Any]) -> float:
     x, y = load_digits(return_X_y=True)
     keep = np.random.default_rng(0).permutation(len(y))[:500]
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    model = SVC(C=config["C"], log_cost=config["gamma"])
+    model = SVC(C=config["C"], gamma=config["gamma"])
     return 1 - float(cross_val_score(model, x[keep] / 16, y[keep], cv=folds).mean())
 
 

@@ -107,7 +107,7 @@ def time_checks(n: int, seed: int, warm: int) -> dict[str, list[float]]:
         trial, seconds = _clocked(study.ask)
         times["ask"].append(seconds)
         for name, rule in rules.items():
-            times[name].append(_clocked(lambda: rule.check(study.log, study.space))[1])  # noqa: B023
+            times[name].append(_clocked(lambda: rule.check(study.log))[1])  # noqa: B023
     return times
 
 

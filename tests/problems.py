@@ -65,6 +65,11 @@ def told_study(space, value, count, seed=0, error_where=None, **options):
     return study
 
 
+def abandon(study, number):
+    """End a trial without a result, as if the process that runs it had been interrupted."""
+    return study._results.give_back(number)
+
+
 def belief_of(study, model=None):
     """The belief of a model-based method about the study, its encoding and its dataset."""
     encoding = Encoding(study.space)

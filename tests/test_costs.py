@@ -33,14 +33,14 @@ def test_every_method_runs_within_a_budget_in_cost(method):
     assert result.unit == "USD"
     assert 110 < result.spent <= 120 * 1.02
     assert "USD of 120 USD" in str(result)
-    assert all("cost" in trial.suggestion for trial in result.history[st.study.INITIAL :])
+    assert all("cost" in trial.suggestion for trial in result.history[st.study.INITIAL_TRIALS :])
 
 
 def test_near_the_end_what_does_not_fit_is_not_started():
     """The last trials cost less than what was left: nothing is overshot by more than the cost model errs."""
     result = st.minimize(train, SPACE, st.Budget(cost=90), cost_model=st.KnownCost(price))
     spent = np.cumsum([trial.cost for trial in result.history])
-    after_start = spent[st.study.INITIAL :]
+    after_start = spent[st.study.INITIAL_TRIALS :]
     assert (after_start <= 90 * (1 + 1e-9)).all()
     left = 90 - result.spent
     assert left < 0.02 or "cheapest trial" in result.stop.reason

@@ -3,7 +3,7 @@ import pytest
 
 import shoestring as st
 from shoestring.data.dataset import to_dataset
-from tests.problems import plane
+from tests.problems import abandon, plane
 
 
 def history_of(rows, space=None, maximize=False):
@@ -151,7 +151,7 @@ def test_a_history_is_a_snapshot():
     for value in (1.0, 3.0, 2.0):
         study.tell(study.ask(), value, cost=2.0)
     running, lost = study.ask(), study.ask()
-    study.give_back(lost.number)
+    abandon(study, lost.number)
 
     def said(history):
         seen, running = to_dataset(history), [trial.number for trial in history.having(RUNNING)]

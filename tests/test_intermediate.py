@@ -124,7 +124,7 @@ def test_those_of_an_abandoned_trial_are_used_until_its_config_is_suggested_agai
 
 def test_there_is_a_limit_for_all_trials_together():
     for count in (10, 90, 150, 390, 410):
-        trials = [trial_with(every_epoch(), number=number, x=number / 500) for number in range(count)]
+        trials = [trial_with(every_epoch(first=40), number=number, x=number / 500) for number in range(count)]
         expected = count * min(MAX_VALUES_PER_TRIAL, MAX_VALUES_PER_STUDY // count)
         assert to_dataset(history(*trials)).intermediate == expected <= MAX_VALUES_PER_STUDY
 

@@ -238,7 +238,7 @@ def test_the_worker_of_a_config_that_has_failed_by_its_losses_may_be_alive_after
     monkeypatch.setattr("shoestring.storage.trial_lifecycle.LOSSES", 1)
     owner, other = (study(database, method=st.Random(), lease=0.2) for _ in range(2))
     trial = owner.ask()
-    owner.state.heart.let_go(trial.number)
+    owner.state.heartbeat.let_go(trial.number)
     time.sleep(0.3)
     other.ask()
     assert other.history[trial.number].state is st.State.FAILED

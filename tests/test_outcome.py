@@ -9,8 +9,8 @@ from shoestring.data.outcome import finish_trial, read_value
 TRIAL = st.Trial(3, {"x": 0.5, "n": 2, "c": "a", "on": True})
 
 
-def concluded(value=None, error=None, seconds=0.5, **told):
-    return finish_trial(TRIAL, st.Outcome(value, **told), error, seconds)
+def finished(value=None, error=None, seconds=0.5, **results):
+    return finish_trial(TRIAL, st.Outcome(value, **results), error, seconds)
 
 
 @pytest.mark.parametrize("value", [1, 1.0, np.float32(1), np.int64(1), np.array(1.0), np.array([1.0]), np.array([[1]])])
@@ -32,7 +32,7 @@ def test_a_whole_number_beyond_all_floats_is_infinite():
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 10**400])
 def test_a_value_that_is_not_finite_is_a_failure_with_its_reason(value):
-    trial = concluded(value, cost=2.0)
+    trial = finished(value, cost=2.0)
     assert trial.state is st.State.FAILED
     assert trial.value is None
     assert trial.cost == 2.0
@@ -40,24 +40,24 @@ def test_a_value_that_is_not_finite_is_a_failure_with_its_reason(value):
 
 
 def test_seconds_are_the_cost_unless_one_is_given():
-    assert concluded(1.0).cost == 0.5
-    assert concluded(1.0, cost=np.float32(4)).cost == 4.0
-    assert concluded(1.0, cost=4.0).seconds == 0.5
+    assert finished(1.0).cost == 0.5
+    assert finished(1.0, cost=np.float32(4)).cost == 4.0
+    assert finished(1.0, cost=4.0).seconds == 0.5
 
 
 def test_without_a_value_the_mean_of_the_folds_is_the_value():
-    assert concluded(folds=[1.0, 2.0, 6.0]).value == 3.0
-    assert concluded(2.5, folds=np.array([1.0, 2.0])).value == 2.5
-    assert concluded(folds=(1, 2)).folds == (1.0, 2.0)
-    assert concluded(folds=[1.0, math.nan]).state is st.State.FAILED
+    assert finished(folds=[1.0, 2.0, 6.0]).value == 3.0
+    assert finished(2.5, folds=np.array([1.0, 2.0])).value == 2.5
+    assert finished(folds=(1, 2)).folds == (1.0, 2.0)
+    assert finished(folds=[1.0, math.nan]).state is st.State.FAILED
 
 
 def test_a_gradient_is_kept_by_name():
-    assert concluded(1.0, gradient={"x": np.float64(2), "n": -1}).gradient == {"x": 2.0, "n": -1.0}
+    assert finished(1.0, gradient={"x": np.float64(2), "n": -1}).gradient == {"x": 2.0, "n": -1.0}
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("results", "message"),
     [
         ({}, "value"),
         ({"value": "low"}, "low"),
@@ -77,13 +77,13 @@ def test_a_gradient_is_kept_by_name():
         ({"value": 1.0, "gradient": [1.0]}, "dict"),
     ],
 )
-def test_bad_input_is_refused_and_said(told, said):
-    with pytest.raises(st.OutcomeError, match=said):
-        concluded(**told)
+def test_bad_input_is_refused_with_a_message(results, message):
+    with pytest.raises(st.OutcomeError, match=message):
+        finished(**results)
 
 
 def test_an_error_is_a_failure_and_is_charged():
-    trial = concluded(error="out of memory", cost=3.0)
+    trial = finished(error="out of memory", cost=3.0)
     assert (trial.state, trial.error, trial.cost, trial.value) == (st.State.FAILED, "out of memory", 3.0, None)
 
 

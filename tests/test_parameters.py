@@ -76,7 +76,8 @@ def test_levels(parameter, count):
     [
         lambda: st.Int("a", 3), lambda: st.Int(None, 3), lambda: st.Int(0, float("inf")), lambda: st.Int(0, float("nan")),
         lambda: st.Float(0, 1, step=0), lambda: st.Float(0, 1, step=np.float64(0)), lambda: st.Float(0, 1, step="b"),
-        lambda: st.Float(0, 1, step=-1), lambda: st.Int([1], 3), lambda: st.Fidelity(np.zeros(2), 3, step=1), lambda: st.Choice(),
+        lambda: st.Float(0, 1, step=-1), lambda: st.Int([1], 3), lambda: st.Fidelity(np.zeros(2), 3, step=1),
+        lambda: st.Choice(),
     ],
 )  # fmt: skip
 def test_a_wrong_parameter_is_refused_with_its_name_and_not_before_it_has_one(made):
@@ -85,14 +86,17 @@ def test_a_wrong_parameter_is_refused_with_its_name_and_not_before_it_has_one(ma
         st.Space(culprit=parameter)
 
 
-@pytest.mark.parametrize("parameter", [st.Float(0, 1, step=0.25), st.Int(2, 12), st.Fidelity(1, 9, target=5), st.Choice("a", "b")])
+@pytest.mark.parametrize(
+    "parameter", [st.Float(0, 1, step=0.25), st.Int(2, 12), st.Fidelity(1, 9, target=5), st.Choice("a", "b")], ids=repr
+)
 def test_a_parameter_is_compared_printed_and_copied_by_what_was_given(parameter):
     again = copy.deepcopy(parameter)
     assert again == parameter == pickle.loads(pickle.dumps(parameter))
     assert hash(again) == hash(parameter)
     assert "levels" not in repr(parameter)
     if not isinstance(parameter, st.Choice):
-        assert dataclasses.replace(parameter, high=20, step=None, low=11).levels == (None if isinstance(parameter, st.Float) else 10)
+        wider = dataclasses.replace(parameter, high=20, step=None, low=11)
+        assert wider.levels == (None if isinstance(parameter, st.Float) else 10)
 
 
 @given(stepped())

@@ -1,7 +1,7 @@
 import pytest
 
 import shoestring as st
-from shoestring.report.progress import LiveLine, Silence, line, progress_for
+from shoestring.report.progress import ProgressLine, progress_for, progress_line
 from tests.problems import bowl, plane, told_study
 
 
@@ -15,28 +15,28 @@ from tests.problems import bowl, plane, told_study
     ],
 )
 def test_the_line_says_what_was_spent_and_what_was_found(budget, parts):
-    text = line(told_study(plane(), bowl, 5, unit=budget.unit or "s"), budget)
+    text = progress_line(told_study(plane(), bowl, 5, unit=budget.unit or "s").state, budget)
     assert "\n" not in text
     for part in parts:
         assert part in text
 
 
 def test_before_the_first_result():
-    assert "no result yet" in line(st.Study(plane()), st.Budget(trials=3))
+    assert "no result yet" in progress_line(st.Study(plane()).state, st.Budget(trials=3))
 
 
 def test_the_expected_gain_of_the_present_trial_is_shown():
     study = told_study(plane(), bowl, 12)
-    before = line(study, st.Budget(trials=20))
+    before = progress_line(study.state, st.Budget(trials=20))
     study.ask()
     assert "gain" not in before
-    assert "gain" in line(study, st.Budget(trials=20))
+    assert "gain" in progress_line(study.state, st.Budget(trials=20))
 
 
 def test_silent_in_a_pipe_and_live_when_wanted():
-    assert isinstance(progress_for(None), Silence)
-    assert isinstance(progress_for(False), Silence)
-    assert isinstance(progress_for(True), LiveLine)
+    for wanted, kind in ((None, type(None)), (False, type(None)), (True, ProgressLine)):
+        with progress_for(wanted) as shown:
+            assert isinstance(shown, kind)
 
 
 def test_a_pipe_stays_clean(capfd):

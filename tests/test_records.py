@@ -9,6 +9,7 @@ from threadpoolctl import threadpool_info
 
 import shoestring as st
 from shoestring.numerics import one_thread
+from tests.problems import abandon
 
 SPACE = st.Space(x=st.Float(0, 1), layers=st.Choice([64, 64], [32]), epochs=st.Fidelity(1, 9))
 
@@ -75,7 +76,7 @@ def test_a_second_result_that_differs_is_refused_in_value_cost_or_error():
 def test_the_late_result_of_an_abandoned_trial_is_kept():
     study = st.Study(SPACE)
     trial = study.ask()
-    assert study.give_back(trial.number)
+    assert abandon(study, trial.number)
     assert study.history[0].state is st.State.ABANDONED
     study.tell(trial, 0.5)
     assert study.history[0].state is st.State.DONE
@@ -131,7 +132,7 @@ def test_an_exception_that_ends_minimize_carries_the_study():
 
 def test_ctrl_c_while_a_rule_is_checked_keeps_what_was_learnt():
     class Slow:
-        def check(self, history, space):
+        def check(self, history, belief=None):
             if len(history) == 6:
                 raise KeyboardInterrupt
             return st.Verdict(False, "go on")

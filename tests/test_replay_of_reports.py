@@ -39,7 +39,7 @@ def replayed(place, method):
 
 def keep(kept, trial, *steps):
     """Of a trial that this process holds; not more than once a second by the ledger itself."""
-    assert kept.storage.report(kept.state.study, trial.number, kept.state.heart.token(trial.number), reports(trial, *steps))
+    assert kept.storage.report(kept.state.study, trial.number, kept.state.heartbeat.token(trial.number), reports(trial, *steps))
 
 
 @pytest.mark.parametrize("space", [SPACE, PLAIN], ids=["fidelity", "plain"])

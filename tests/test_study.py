@@ -201,7 +201,7 @@ def test_callbacks_see_every_finished_trial_and_may_halt():
 
 def test_a_rule_ends_the_study_with_its_reason():
     class Enough:
-        def check(self, history, space):
+        def check(self, history, belief=None):
             found = history.best is not None and history.best.value < 0.1
             return st.Verdict(found, "below 0.1", {"best": 0.0})
 

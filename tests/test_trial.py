@@ -24,7 +24,7 @@ def test_to_dict_is_json_and_comes_back(trial):
         (TRIAL, "Trial 4: done, value 0.25, cost 3, x=0.5, layers=[1, 2], epochs=9"),
         (st.Trial(0, {"x": 1 / 3}), "Trial 0: running, x=0.3333"),
         (st.Trial(1, {}, st.State.FAILED, cost=2.0, error="out of\nmemory"), "Trial 1: failed, cost 2, error: out of memory"),
-        (st.Trial(2, {"x": math.nan, "kind": None, "on": True}, st.State.ABANDONED), "Trial 2: abandoned, x=nan, kind=None, on=True"),
+        (st.Trial(2, {"x": math.nan, "kind": None}, st.State.ABANDONED), "Trial 2: abandoned, x=nan, kind=None"),
         (st.Trial(3, {f"x{i}": i for i in range(9)}), "Trial 3: running, x0=0, x1=1, x2=2, x3=3, x4=4, x5=5, and 3 more"),
         (st.Trial(5, {"text": "a" * 100}), "Trial 5: running, text=" + "a" * 37 + "..."),
         (st.Trial(6, {"x": np.float64(0.5)}, st.State.DONE, 10**400), "Trial 6: done, value 1" + "0" * 36 + "..., x=0.5"),

@@ -6,7 +6,7 @@ import time
 import pytest
 
 import shoestring as st
-from shoestring.execution.live import Clock
+from shoestring.execution.runner import RunClock
 from shoestring.execution.simulated import simulate
 from tests.kept import bowl, study
 
@@ -26,7 +26,9 @@ def now():
 def worker(place, now):
     kept = study(place)
     kept.refresh()
-    return Clock(kept, now)
+    clock = RunClock(kept.state.run_status, now)
+    clock.study = kept
+    return clock
 
 
 def look(clock):
@@ -101,7 +103,7 @@ def test_no_time_is_counted_twice_between_two_looks(sqlite_place, now):
 def test_a_second_run_of_the_same_study_goes_on(now):
     kept = study(None)
     for expected in (8.0, 16.0):
-        clock = Clock(kept, now)
+        clock = RunClock(kept.state.run_status, now)
         now.now += 8.0
         clock.tick()
         assert kept.seconds == expected
@@ -154,7 +156,7 @@ def test_simulated_time_adds_up_too(sqlite_place):
 
 def test_a_study_as_text_keeps_its_time(now):
     kept = study(None)
-    clock = Clock(kept, now)
+    clock = RunClock(kept.state.run_status, now)
     now.now = 7.25
     clock.tick()
     again = st.Study.from_json(kept.to_json())

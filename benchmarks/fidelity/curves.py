@@ -37,7 +37,7 @@ class Curve:
     method: str
     seed: int
     budget: float
-    hashes: list[float]
+    marks: list[float]
     regrets: list[float | None]
     spent: float
     evaluations: int
@@ -68,7 +68,7 @@ class Recorder:
     costs: list[float] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.hashes = marks_to(self.problem.budget)
+        self.marks = marks_to(self.problem.budget)
         self.began = time.perf_counter()
 
     @property
@@ -83,7 +83,7 @@ class Recorder:
 
     def spend(self, cost: float) -> None:
         after = self.spent + cost
-        self._fill(sum(mark < after * (1 - 1e-9) for mark in self.hashes))
+        self._fill(sum(mark < after * (1 - 1e-9) for mark in self.marks))
         self.spent = after
 
     def _fill(self, until: int) -> None:
@@ -94,12 +94,12 @@ class Recorder:
             self.regrets.extend([regret] * (until - len(self.regrets)))
 
     def curve(self, method: str, seed: int) -> Curve:
-        self._fill(len(self.hashes))
+        self._fill(len(self.marks))
         capped = self.spent < self.problem.budget
         names = [fidelity.name for fidelity in self.problem.fidelities]
         fidelities = {name: [float(f"{config[name]:.4g}") for config in self.asked] for name in names}
         return Curve(
-            self.problem.name, method, seed, self.problem.budget, self.hashes, self.regrets, round(self.spent, 6),
+            self.problem.name, method, seed, self.problem.budget, self.marks, self.regrets, round(self.spent, 6),
             len(self.asked), capped, self.ask_seconds, fidelities, self.costs,
             round(time.perf_counter() - self.began, 2), rows.versions(),
         )  # fmt: skip
@@ -135,11 +135,11 @@ def run_missing(
 
     labels, names = list(labels), list(names)
     stored = {label: {(row["problem"], row["seed"], row["budget"]) for row in read(folder, label)} for label in labels}
-    leave_one_out: set[str] = set()
+    left_out: set[str] = set()
     for seed in range(seeds):
         for name in names:
             for label in labels:
-                if label in leave_one_out or seed >= (few or {}).get(label, seeds):
+                if label in left_out or seed >= (few or {}).get(label, seeds):
                     continue
                 problem = load(name)
                 if (name, seed, problem.budget) in stored[label]:
@@ -147,7 +147,7 @@ def run_missing(
                 try:
                     found = run(label, problem, seed)
                 except (AttributeError, ImportError, MethodError) as error:
-                    leave_one_out.add(label)
+                    left_out.add(label)
                     print(f"{label} is left out: {error}", file=sys.stderr, flush=True)
                     continue
                 lines.append(folder / f"{label}.jsonl", asdict(found))

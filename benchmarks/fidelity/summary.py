@@ -22,7 +22,7 @@ def problem(folder: Path, given: FidelityProblem, labels: Sequence[str], subject
     targets = {fidelity.name: float(high(fidelity)) for fidelity in given.fidelities}
     report: dict[str, Any] = {"budget": given.budget, "median_regret": {}, "asked": {}, "against": {}}
     for label, found in runs.items():
-        grid, table = versus.hashes(found), versus.regrets(found)
+        grid, table = versus.marks(found), versus.regrets(found)
         quarters = {f"{share:g}": versus.at_cost(grid, share * given.budget) for share in (0.05, 0.1, 0.2, 0.5, 1.0)}
         report["median_regret"][label] = {share: versus.tidy(float(np.median(table[:, k]))) for share, k in quarters.items()}
         report["asked"][label] = versus.habits(found, targets)

@@ -65,14 +65,14 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - began, found
 
 
-def optimum() -> float:
+def peak() -> float:
     """MB of memory at most so far. (Not by getrusage: that begins with what the parent had.)"""
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM")]
     return int(line.split()[1]) / 1024
 
 
 def measure(address: str) -> dict[str, Any]:
-    before = optimum()
+    before = peak()
     opened, study = timed(lambda: st.Study.load(address, NAME))
     best, found = timed(lambda: study.best)
     first, trial = timed(study.ask)  # reads all trials
@@ -87,7 +87,7 @@ def measure(address: str) -> dict[str, Any]:
     assert open_storage(address).check() == []
     return {
         "open_seconds": opened, "best_seconds": best, "first_ask_seconds": first, "ask_seconds": float(np.median(asks)),
-        "tell_seconds": told, "best_of_all_read_seconds": again, "peak_mb": optimum(), "peak_mb_before": before,
+        "tell_seconds": told, "best_of_all_read_seconds": again, "peak_mb": peak(), "peak_mb_before": before,
     }  # fmt: skip
 
 

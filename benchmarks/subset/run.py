@@ -36,7 +36,7 @@ class Run:
     seed: int
     evaluations: int
     best: float
-    hashes: list[int]
+    marks: list[int]
     regrets: list[float]
     seconds_at_marks: list[float]
     processor_at_marks: list[float]
@@ -97,19 +97,19 @@ def run_missing(
 
     labels, names = list(labels), list(names)
     stored = {label: {key(row) for row in read(folder, label)} for label in labels}
-    leave_one_out: set[str] = set()
+    left_out: set[str] = set()
     for seed in range(seeds):
         for name in names:
             for label in labels:
                 problem = load(name)
                 wanted = (name, seed, factor * len(problem.dimensions))
-                if label in leave_one_out or wanted in stored[label]:
+                if label in left_out or wanted in stored[label]:
                     continue
                 warm_up()
                 try:
                     found = follow(problem, label, seed, factor)
                 except (AttributeError, MethodError) as error:
-                    leave_one_out.add(label)
+                    left_out.add(label)
                     print(f"{label} is left out: {error}", file=sys.stderr, flush=True)
                     continue
                 lines.append(folder / f"{label}.jsonl", asdict(found))

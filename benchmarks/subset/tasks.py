@@ -87,7 +87,7 @@ def split(path: Path) -> Split:
 def fitted_svm(data: Split, config: Config) -> Any:
     from sklearn.svm import SVC
 
-    return SVC(C=config["C"], log_cost=config["gamma"], random_state=0).fit(data.train_x, data.train_y)
+    return SVC(C=config["C"], gamma=config["gamma"], random_state=0).fit(data.train_x, data.train_y)
 
 
 def fitted_network(data: Split, config: Config) -> Any:

@@ -42,7 +42,7 @@ def bound(rule: str, **options: Any) -> Variant:
     def number(history: Any, space: Any) -> float:
         import shoestring as st
 
-        return float(getattr(st, rule)(**options).bound(history, space).regret)
+        return float(getattr(st, rule)(**options).bound(history).regret)
 
     return Variant(after_each(number))
 
@@ -54,7 +54,7 @@ def bound_with_full_beta(delta: float = 0.1) -> Variant:
         import shoestring as st
 
         c = len(space) * len(history) ** 2 * math.pi**2 / 6.0
-        return float(st.RegretBound(delta=c * (delta / c) ** 5).bound(history, space).regret)
+        return float(st.RegretBound(delta=c * (delta / c) ** 5).bound(history).regret)
 
     return Variant(after_each(number))
 
@@ -65,7 +65,7 @@ def evidence(rule: str, what: str) -> Variant:
     def number(history: Any, space: Any) -> float:
         import shoestring as st
 
-        verdict = getattr(st, rule)(1e-9, after=FIRST).check(history, space)
+        verdict = getattr(st, rule)(1e-9, after=FIRST).check(history)
         return float(verdict.evidence.get(what, 0.0))
 
     return Variant(after_each(number), bound=False)

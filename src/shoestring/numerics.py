@@ -1,7 +1,9 @@
-"""Numerically safe pieces, with the range in which each is exact.
+"""Numerically stable functions, with the range in which each is exact: log h, log Phi, Cholesky with jitter, one BLAS thread.
 
-Notation: phi, Phi the density and distribution of the standard normal; h(z) = phi(z) + z Phi(z), so that the expected
-improvement of N(mu, s^2) below y* is s h((y* - mu) / s).
+Notation
+    phi, Phi                    density and distribution function of the standard normal
+    h(z) = phi(z) + z Phi(z)    the expected improvement of N(mu, s^2) below y* is s h((y* - mu) / s)
+    M(z) = Phi(z) / phi(z)      Mills' ratio, sqrt(pi/2) erfcx(-z / sqrt 2)
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LOG_2PI = math.log(2 * math.pi)
+SERIES_FROM = 1e6  # z^2 from which on 1 + z M(z) is taken from its series: the difference has lost too many digits
+ASYMPTOTIC_BELOW = -1e3  # z below which phi / Phi is -z: the quotient underflows further out
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _ROOT_INVERSE_2PI = 1.0 / math.sqrt(2 * math.pi)
@@ -33,8 +37,8 @@ def _threads() -> ThreadpoolController:
     return ThreadpoolController()
 
 
-class _Cap:
-    """Who is inside ``one_thread``, over all threads: the first in sets the limit, the last out lifts it."""
+class _BlasLimit:
+    """The number of callers inside ``one_thread``, over all threads: the first sets the limit, the last removes it."""
 
     lock = threading.Lock()
     inside = 0
@@ -43,18 +47,18 @@ class _Cap:
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """BLAS on one thread inside: for matrices this small, two threads on two busy cores took 5 to 300 times longer."""
-    with _Cap.lock:
-        if _Cap.inside == 0:
-            _Cap.limiter = _threads().limit(limits=1, user_api="blas")
-        _Cap.inside += 1
+    """One BLAS thread inside the block: for matrices this small, two threads on two busy cores took 5 to 300 times longer."""
+    with _BlasLimit.lock:
+        if _BlasLimit.inside == 0:
+            _BlasLimit.limiter = _threads().limit(limits=1, user_api="blas")
+        _BlasLimit.inside += 1
     try:
         yield
     finally:
-        with _Cap.lock:
-            _Cap.inside -= 1
-            if _Cap.inside == 0:
-                _Cap.limiter.restore_original_limits()
+        with _BlasLimit.lock:
+            _BlasLimit.inside -= 1
+            if _BlasLimit.inside == 0:
+                _BlasLimit.limiter.restore_original_limits()
 
 
 def single_threaded(function: Function) -> Function:
@@ -69,10 +73,10 @@ def single_threaded(function: Function) -> Function:
 
 
 def log_h(z: Array) -> tuple[Array, Array]:
-    """log h(z) and its slope Phi(z) / h(z), finite for every z of size up to 1e150.
+    """log h(z) and its derivative Phi(z) / h(z), finite for every |z| up to 1e150 (Ament et al. 2023, equation 9).
 
-    Above -1 by the definition. Below, with Mills' ratio M = Phi(z) / phi(z) = sqrt(pi/2) erfcx(-z / sqrt 2):
-    h = phi (1 + z M), where 1 + z M tends to 1 / z^2 - 3 / z^4 and is taken from there once the difference loses digits.
+    Above -1 by the definition. Below, h = phi (1 + z M). The difference 1 + z M tends to 1 / z^2 - 3 / z^4, and is taken from
+    this series where it loses digits.
     """
     z = np.asarray(z, dtype=float)
     near = np.maximum(z, -1.0)
@@ -81,25 +85,26 @@ def log_h(z: Array) -> tuple[Array, Array]:
     far = np.minimum(z, -1.0)
     mills = _ROOT_HALF_PI * erfcx(far * -_ROOT_HALF)
     square = far * far
-    rest = np.where(square > 1e6, (1.0 - 3.0 / square) / square, 1.0 + far * mills)
+    rest = np.where(square > SERIES_FROM, (1.0 - 3.0 / square) / square, 1.0 + far * mills)
     below = z < -1.0
     value = np.where(below, -0.5 * square - 0.5 * LOG_2PI + np.log(rest), np.log(h))
     return value, np.where(below, mills / rest, cumulative / h)
 
 
 def log_Phi(z: Array) -> tuple[Array, Array]:
-    """log Phi(z) and its slope phi(z) / Phi(z), which tends to |z| far below zero."""
+    """log Phi(z) and its derivative phi(z) / Phi(z), which tends to |z| far below zero."""
     z = np.asarray(z, dtype=float)
     value = log_ndtr(z)
     with np.errstate(over="ignore", invalid="ignore"):
-        slope = np.exp(-0.5 * z * z - 0.5 * LOG_2PI - value)
-    return value, np.where(z < -1e3, -z, slope)
+        derivative = np.exp(-0.5 * z * z - 0.5 * LOG_2PI - value)
+    return value, np.where(z < ASYMPTOTIC_BELOW, -z, derivative)
 
 
 def cholesky(K: Array, *, jitter: float = 1e-10) -> tuple[Array, float]:
-    """The lower factor of K + j I with the smallest j of 0, jitter, 10 jitter, ... for which it exists, and that j.
+    """The lower Cholesky factor of K + j I, and j: the smallest of 0, jitter, 10 jitter, ... for which the factor exists.
 
-    The strict upper triangle of the result is zero. Raises FloatingPointError only if K is not finite.
+    ``jitter`` is a share of the mean of the diagonal. The strict upper triangle of the factor is zero. Raises FloatingPointError
+    only if K is not finite.
     """
     if not np.isfinite(K).all():
         raise FloatingPointError("a covariance matrix holds a value that is not finite")

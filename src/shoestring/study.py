@@ -165,6 +165,11 @@ class Study:
         return self.state.settings.seed
 
     @property
+    def initial(self) -> int:
+        """Trials of the initial design."""
+        return self.state.settings.initial
+
+    @property
     def unit(self) -> str:
         """Of the trials' costs."""
         return self.state.settings.unit

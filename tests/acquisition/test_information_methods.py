@@ -106,7 +106,7 @@ def test_a_probability_of_failure_scales_the_information(method):
 
 @METHODS
 def test_it_finds_the_minimum_of_waves(method):
-    result = st.minimize(waves, plane(2), budget=20, method=method, seed=0)
+    result = st.minimize(waves, plane(2), budget=15, method=method, seed=0)
     assert waves(result.best.config) < -1.95
 
 

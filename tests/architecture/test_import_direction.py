@@ -1,4 +1,4 @@
-"""Every module imports from its own layer or from one below it."""
+"""Every module imports from its own layer or from one below it, and no two modules import each other."""
 
 import ast
 from pathlib import Path
@@ -6,32 +6,40 @@ from pathlib import Path
 import shoestring
 
 ROOT = Path(shoestring.__file__).parent
-LAYERS = [
-    ["numerics", "errors", "wording"],
-    ["parameters", "choice", "space", "trial", "pages", "taken", "traces", "outcome", "budget", "columns", "storage"],
-    ["history", "observations", "outputs", "encoding"],
-    ["surrogate"],
+LAYERS = [  # packages and modules, the longest name counts
+    ["numerics", "errors", "_format", "_validation"],
+    ["space", "budget", "data.trial", "data.persistent_list", "execution.signals"],
+    ["storage", "data"],
+    ["surrogate", "cost"],
     ["acquisition"],
     ["search"],
     ["termination"],
-    [
-        "course", "ledger", "spelling", "widening", "keeping", "archive", "replay", "checkpoints", "evaluate", "progress",
-        "result", "confirming", "program", "execution", "live", "units", "loop", "plot",
-    ],
-    ["records", "asking", "study"],
-    ["optimize", "integrations"],
+    ["execution.evaluate", "execution.executor", "state"],
+    ["report"],
+    ["execution", "program"],
+    ["study"],
+    ["optimize", "integrations", "report.plot", "testing"],
     ["cli", "__main__", "__init__"],
 ]
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}
 
 
-def part(path):
-    """The top-level module or package a file belongs to."""
-    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+def name_of(path):
+    """``acquisition.base``; a package's own module has the package's name."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {name_of(path): path for path in ROOT.rglob("*.py")}
+
+
+def level_of(module):
+    """By the longest of the names above that it has or is in."""
+    known = [name for name in LEVEL if module == name or module.startswith(name + ".")]
+    return LEVEL[max(known, key=len)] if known else None
 
 
 def imports(path):
-    """Names of the parts of shoestring that a file imports when it runs, at its head or inside a function."""
+    """The modules of shoestring that a file imports when it runs, at its head or inside a function."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for_types = {
         id(inner)
@@ -41,32 +49,73 @@ def imports(path):
     }
     package = path.relative_to(ROOT.parent).with_suffix("").parts[:-1]
     for node in ast.walk(tree):
-        if id(node) in for_types:
+        if id(node) in for_types or not isinstance(node, ast.ImportFrom):
             continue
-        if isinstance(node, ast.ImportFrom):
-            base = list(package[: len(package) - node.level + 1]) if node.level else []
-            module = base + (node.module.split(".") if node.module else [])
-            if module[:1] == ["shoestring"]:
-                yield from [module[1]] if len(module) > 1 else [alias.name for alias in node.names]
-        elif isinstance(node, ast.Import):
-            yield from [alias.name.split(".")[1] for alias in node.names if alias.name.startswith("shoestring.")]
+        base = list(package[: len(package) - node.level + 1]) if node.level else []
+        parts = base + (node.module.split(".") if node.module else [])
+        if parts[:1] != ["shoestring"]:
+            continue
+        module = ".".join(parts[1:])
+        for alias in node.names:
+            inner = f"{module}.{alias.name}".lstrip(".")
+            yield inner if inner in MODULES else module or "__init__"
+
+
+def at_head(path):
+    """The modules that a file imports when it is imported itself."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    package = path.relative_to(ROOT.parent).with_suffix("").parts[:-1]
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            parts = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
+            inner = [".".join([*parts[1:], alias.name]) for alias in node.names]
+            yield from (name if name in MODULES else ".".join(parts[1:]) for name in inner)
 
 
 def test_every_module_has_its_place():
-    assert {part(path) for path in ROOT.rglob("*.py")} <= set(LEVEL)
+    assert [name for name in MODULES if level_of(name) is None] == []
 
 
 def test_nothing_imports_from_above():
     above = [
-        f"{path.relative_to(ROOT)} imports {name}"
-        for path in sorted(ROOT.rglob("*.py"))
-        for name in imports(path)
-        if name in LEVEL and LEVEL[name] > LEVEL[part(path)]
+        f"{name} imports {other}"
+        for name, path in sorted(MODULES.items())
+        for other in imports(path)
+        if level_of(other) is not None and level_of(other) > level_of(name)
     ]
     assert above == []
 
 
+def test_no_two_modules_import_each_other():
+    needs = {name: {other for other in at_head(path) if other in MODULES and other != name} for name, path in MODULES.items()}
+    done, cycles = set(), []
+
+    def visit(name, way):
+        if name in way:
+            cycles.append([*way[way.index(name) :], name])
+        elif name not in done:
+            for other in sorted(needs[name]):
+                visit(other, [*way, name])
+            done.add(name)
+
+    for name in sorted(needs):
+        visit(name, [])
+    assert cycles == []
+
+
 def test_the_reader_of_imports_reads_them():
-    assert {"history", "surrogate", "search", "termination"} <= set(imports(ROOT / "study.py"))
-    assert {"encoding", "errors", "numerics"} <= set(imports(ROOT / "acquisition" / "maximize.py"))
-    assert "study" not in set(imports(ROOT / "result.py"))
+    assert {"data.history", "surrogate.gp", "state.suggester", "termination.auto"} <= set(imports(ROOT / "study.py"))
+    assert {"space.encoding", "errors", "numerics"} <= set(imports(ROOT / "acquisition" / "optimize" / "optimizer.py"))
+    assert "study" not in set(imports(ROOT / "report" / "result.py"))
+
+
+def test_nothing_below_the_study_knows_it_not_even_for_types():
+    below = [name for name in MODULES if level_of(name) < LEVEL["study"]]
+    assert [name for name in below if "import Study\n" in MODULES[name].read_text(encoding="utf-8")] == []
+
+
+def test_the_root_has_few_modules_and_stems_are_unique():
+    assert len(list(ROOT.glob("*.py"))) <= 12
+    stems = [path.stem for path in ROOT.rglob("*.py") if path.stem not in ("__init__", "__main__", "base", "auto")]
+    own = [path.stem for path in ROOT.rglob("*.py") if path.parent.name == "testing"]  # named after what they test
+    assert sorted({stem for stem in stems if stems.count(stem) > 1} - set(own)) == []

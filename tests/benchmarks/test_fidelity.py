@@ -137,7 +137,7 @@ def line(budget, cap=100):
 def test_a_mark_sees_what_was_paid_for_by_then_and_a_batch_costs_its_dearest():
     found = curves.follow(line(4.0), Counting(), "counting", 0)
     assert (found.spent, found.evaluations, found.capped) == (4.0, 8, False)
-    expected = [None if mark < 1 else 2.0 * math.floor(mark + 1e-9) for mark in found.hashes]
+    expected = [None if mark < 1 else 2.0 * math.floor(mark + 1e-9) for mark in found.marks]
     assert found.regrets == expected
     assert found.fidelities == {"s": [0.5, 1.0] * 4}
 

@@ -11,7 +11,7 @@ from shoestring.execution.factory import make_executor
 from shoestring.execution.futures import FuturesExecutor
 from shoestring.execution.process_pool import ProcessPool
 from shoestring.execution.threads import ThreadExecutor
-from shoestring.report.progress import line
+from shoestring.report.progress import progress_line
 from tests.execution.helpers import SPACE
 from tests.names import without_address
 
@@ -76,6 +76,6 @@ def test_a_timeout_is_a_duration():
 def test_the_progress_line_says_how_many_trials_run():
     study = st.Study(SPACE)
     study.ask()
-    assert "running" not in line(study, st.Budget(trials=20))
+    assert "running" not in progress_line(study.state, st.Budget(trials=20))
     study.ask()
-    assert "2 trials of 20, 2 running" in line(study, st.Budget(trials=20))
+    assert "2 trials of 20, 2 running" in progress_line(study.state, st.Budget(trials=20))

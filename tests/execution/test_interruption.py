@@ -74,7 +74,7 @@ def test_a_signal_ends_it_at_once_and_gives_the_trials_back(database, tmp_path, 
 def test_a_signal_does_not_wait_for_a_server_that_is_down(own_server_place, tmp_path):
     folder = tmp_path / "running"
     folder.mkdir()
-    text = SCRIPT.replace("WORKERS", "workers=2").partition("print")[0]  # afterwards there is nobody to ask
+    text = SCRIPT.replace("WORKERS", "workers=2").partition("print")[0]  # afterwards the server does not answer
     with script(text, tmp_path, str(folder), own_server_place.address) as process:
         until(lambda: list(folder.iterdir()))
         own_server_place.server.halt()

@@ -47,10 +47,9 @@ def lock(tmp_path):
 def short_waits(monkeypatch):
     monkeypatch.setattr(outage, "SHORT", 0.1)
     monkeypatch.setattr("shoestring.execution.runner.SHORT", 0.1)
-    monkeypatch.setattr("shoestring.execution.live.SHORT", 0.1)
     monkeypatch.setattr("shoestring.state.study_state.SHORT", 0.1)
-    monkeypatch.setattr(outage, "PAUSE", 0.05)
-    monkeypatch.setattr(outage, "SAY", 0.0)
+    monkeypatch.setattr(outage, "PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(outage, "SILENT_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("how", [{}, {"workers": 2, "threads": True}])
@@ -135,7 +134,7 @@ def test_the_timeout_of_other_trials_is_kept_during_an_outage(lock, tmp_path):
 
 
 def test_one_that_never_answers_again_ends_the_run_and_every_result_is_said(lock, monkeypatch, caplog):
-    monkeypatch.setattr(outage, "LONGEST", 0.3)
+    monkeypatch.setattr(outage, "MAX_OUTAGE_SECONDS", 0.3)
     study = st.Study(SPACE, st.Random(), storage=lock.path, name="a study")
 
     def objective(config):
@@ -162,7 +161,7 @@ def test_one_that_never_answers_again_ends_the_run_and_every_result_is_said(lock
     ],
 )
 def test_the_command_tells_whatever_it_was(lock, monkeypatch, caplog, returned, words):
-    monkeypatch.setattr(outage, "LONGEST", 0.0)
+    monkeypatch.setattr(outage, "MAX_OUTAGE_SECONDS", 0.0)
 
     def objective(config):
         lock.take()
@@ -181,17 +180,17 @@ def test_the_lease_of_a_result_that_is_held_is_renewed(lock, monkeypatch):
     lock.take()
     with pytest.raises(st.Away), st.storage.patience.patience(0.05):
         study.tell(trial, 1.0)
-    assert study.state.heart.token(trial.number) is not None
-    assert trial.number in study.state.here
+    assert study.state.heartbeat.token(trial.number) is not None
+    assert trial.number in study.state.own_running
     lock.free()
     assert study.tell(trial, 1.0).state is State.DONE
-    assert study.state.heart.token(trial.number) is None
+    assert study.state.heartbeat.token(trial.number) is None
 
 
 def test_after_an_outage_the_others_get_time_to_renew_their_leases(lock):
     study, other = (st.Study(SPACE, st.Random(), storage=lock.path, lease=0.3) for _ in range(2))
     trial = other.ask()
-    other.state.heart.let_go(trial.number)  # as if it could not be renewed
+    other.state.heartbeat.let_go(trial.number)  # as if it could not be renewed
     time.sleep(0.4)
     study.state.after_outage(0.2)
     study.ask()
@@ -230,7 +229,7 @@ def test_an_interruption_does_not_wait_for_the_storage(tmp_path, wait):
     assert out.split() == ["interrupted"]
 
 
-def test_a_config_that_kills_whoever_evaluates_it_is_not_asked_for_ever(tmp_path):
+def test_a_config_that_kills_every_process_that_evaluates_it_is_not_asked_for_ever(tmp_path):
     """The processes die, so that none is left to report the failure. They are forks of one that has imported the library."""
     text = """
 import os, sys
@@ -288,7 +287,7 @@ def test_a_trial_that_was_opened_when_the_answer_was_lost_is_found_again(lock, m
     result = study.minimize(lambda config: config["x"], 4)
     assert lost
     assert states(result.history) == ["done"] * 4
-    assert study.state.here == set()
+    assert study.state.own_running == set()
 
 
 def test_leases_that_are_overdue_by_the_time_of_day_are_renewed_before_others_are_looked_at(lock, monkeypatch):

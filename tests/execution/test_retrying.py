@@ -1,10 +1,12 @@
 """What is tried again, and what is not."""
 
+import dataclasses
+
 import pytest
 
 import shoestring as st
 from shoestring.execution.evaluate import Failure
-from shoestring.execution.retry import attempts, retry_trial
+from shoestring.execution.retry import retry_suggestion
 from tests.execution.helpers import RUNG, SPACE, states
 
 
@@ -20,7 +22,7 @@ def test_an_exception_is_tried_again_before_anything_else_and_in_the_same_proces
     history = st.Study(SPACE, st.Random()).minimize(objective, 5, retries=3).history
     assert states(history) == ["failed", "failed", "done", "done", "done"]
     assert calls[0] == calls[1] == calls[2] != calls[3]
-    assert [attempts(trial) for trial in history] == [0, 1, 2, 0, 0]
+    assert [trial.suggestion.get("retry", 0) for trial in history] == [0, 1, 2, 0, 0]
 
 
 @pytest.mark.parametrize(
@@ -55,9 +57,13 @@ def test_a_failure_says_what_it_cost():
 
 def test_nothing_that_has_a_value_is_tried_again():
     study = st.Study(SPACE)
-    assert not retry_trial(study, study.tell(study.ask(), 0.5), 3)
-    assert retry_trial(study, study.tell(study.ask(), error="no"), 3)
-    assert not retry_trial(study, study.tell(study.ask(), error="no"), 1)
+    assert retry_suggestion(study.tell(study.ask(), 0.5), 3) is None
+    first = study.tell(study.ask(), error="no")
+    again = retry_suggestion(first, 1)
+    assert again is not None
+    assert again["retry"] == 1
+    assert retry_suggestion(dataclasses.replace(first, suggestion=again), 1) is None
+    assert retry_suggestion(dataclasses.replace(first, suggestion=again), 2)["retry"] == 2
 
 
 def test_the_place_in_a_plan_is_kept():

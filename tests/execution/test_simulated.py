@@ -57,7 +57,7 @@ def test_with_one_worker_it_is_the_ordinary_run():
     assert [at for at, _ in run.bests()] == pytest.approx([at for at, _ in ordinary.history.bests()])
 
 
-def test_whoever_suggests_may_take_time():
+def test_suggestions_may_take_time():
     run = simulate(study(0.0, 0.0, 0.0), slow, 3, workers=3, overhead=10.0)
     assert [run.spans[n].start for n in range(3)] == [10.0, 20.0, 30.0]
 

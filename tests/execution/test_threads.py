@@ -89,7 +89,7 @@ def test_an_error_in_a_callback_ends_the_others_and_keeps_what_came():
 
 def test_a_rule_ends_the_search_and_those_that_run_are_waited_for():
     class Enough:
-        def check(self, history, space):
+        def check(self, history, belief):
             return st.Verdict(len(history.having(st.State.DONE)) >= 5, "five are done", kind="rule")
 
     result = st.Study(SPACE, st.Random(), stop=Enough()).minimize(lambda config: config["x"], 50, workers=3, threads=True)
@@ -124,7 +124,7 @@ def test_an_interruption_inside_an_objective_ends_the_run_and_gives_the_trials_b
     result = study.minimize(objective, 4, workers=2, threads=True)
     assert result.stop.kind == "interrupted"
     assert states(study.history) == ["abandoned"] * 2
-    release.set()  # a thread cannot be ended: it is told to stop if it asks, and its result is not looked at
+    release.set()  # a thread cannot be ended: should_stop() is True, and its result is ignored
     while not stopped:
         time.sleep(0.01)
     assert stopped == [True]

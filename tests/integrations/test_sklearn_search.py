@@ -238,7 +238,7 @@ class StopAfter:
     def __init__(self, count):
         self.count, self.seen = count, []
 
-    def check(self, history, space):
+    def check(self, history, belief=None):
         self.seen.append([trial.folds for trial in history])
         return Verdict(len(history) >= self.count, f"{len(history)} is enough", {"count": float(len(history))})
 

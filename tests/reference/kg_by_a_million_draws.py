@@ -1,9 +1,9 @@
-"""The knowledge gradient by a million draws of the outcome, each future mean minimised over the whole space: an oracle for ``KG``.
+"""The knowledge gradient by a million draws of the outcome, each future mean minimised over the whole space: an oracle.
 
 Notation (see ``knowledge_gradient``): g(w) = min_x' (mu(x') + b(x') w), concave in w. It is tabulated at nodes by minimizing from
-many starts. Between two nodes it lies above their chord and below the lines of their two minimisers. Draws are averaged over both,
-so that the truth is known up to the gap. Nothing is shared with the library but the hyperparameters: the future mean is written
-anew, as a sum of kernels at the data and at x.
+many starts. Between two nodes it lies above their chord and below the lines of their two minimisers. Draws are averaged over
+both, so that the truth is known up to the gap. Nothing is shared with the library but the hyperparameters: the future mean is
+written anew, as a sum of kernels at the data and at x.
 """
 
 import dataclasses

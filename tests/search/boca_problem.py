@@ -23,7 +23,7 @@ def learning(config):
     return st.Outcome(value, cost=price(config))
 
 
-def told(count, seed=0, **options):
+def study_and_belief(count, seed=0, **options):
     """A study with ``count`` trials at random fidelities, and its belief with costs known by formula."""
     study = st.Study(SMALL, st.BOCA(), seed=seed, cost_model=st.KnownCost(price), stop=None, **options)
     for u in SMALL.snap(np.random.default_rng([seed, count]).random((count, 3))):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.acquisition.knowledge_gradient import LookAhead, PendingScenarios, minima, pending_surface
+from shoestring.acquisition.knowledge_gradient import DiscretizedKG, PendingFantasies, initial_discretization, pending_surface
 from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.errors import MethodError
 from tests.differences import gradients_of
@@ -17,13 +17,13 @@ def waves(config):
 
 
 def waiting(count=2, seed=0):
-    """A belief with pending trials, and its minima."""
+    """A belief with pending trials, and a discretization."""
     study = told_study(plane(2), waves, 14, seed=seed, method=st.EI())
     for _ in range(count):
         study.ask()
     belief, encoding, seen = belief_of(study)
     optimizer = AcquisitionOptimizer(encoding, np.random.default_rng(1), seen.visited, seen.U[seen.order[:5]])
-    return belief, minima(belief, optimizer)
+    return belief, initial_discretization(belief, optimizer)
 
 
 @pytest.mark.parametrize("method", [st.EI(), st.Gittins(), st.Random(), "auto"], ids=repr)
@@ -56,28 +56,28 @@ def test_the_start_of_a_study_can_be_asked_for_at_once():
 
 def test_scenario_means_are_those_of_conditioning():
     belief, _ = waiting()
-    scenarios = PendingScenarios.of(belief)
+    fantasies = PendingFantasies.of(belief)
     X = np.random.default_rng(0).random((6, 2))
     settled = belief.without_pending
     covariance = settled.covariance(belief.pending) + settled.noise * np.eye(len(belief.pending))
-    for s, weights in enumerate(scenarios.weights):
+    for s, weights in enumerate(fantasies.weights):
         outcome = settled.mean_at(belief.pending) + covariance @ weights
-        np.testing.assert_allclose(scenarios.means(X)[:, s], settled.condition(belief.pending, outcome).mean_at(X), atol=1e-8)
-    np.testing.assert_allclose(scenarios.weights.mean(axis=0), 0.0, atol=1e-9)
+        np.testing.assert_allclose(fantasies.means(X)[:, s], settled.condition(belief.pending, outcome).mean_at(X), atol=1e-8)
+    np.testing.assert_allclose(fantasies.weights.mean(axis=0), 0.0, atol=1e-9)
 
 
 def test_the_value_is_the_average_over_scenarios_by_brute_force():
     belief, points = waiting()
     surface = pending_surface(belief, points)
-    scenarios = PendingScenarios.of(belief)
+    fantasies = PendingFantasies.of(belief)
     U = np.random.default_rng(2).random((4, 2))
     covariance = belief.without_pending.covariance(belief.pending) + belief.without_pending.noise * np.eye(len(belief.pending))
     values = []
-    for weights in scenarios.weights:
+    for weights in fantasies.weights:
         outcome = belief.without_pending.mean_at(belief.pending) + covariance @ weights
         objective = belief.without_pending.condition(belief.pending, outcome)
         there = dataclasses.replace(belief, objective=objective, pending=belief.pending[:0])
-        values.append(np.exp(LookAhead.over(there, points).surface()(U, False)[0]))
+        values.append(np.exp(DiscretizedKG.over(there, points).surface()(U, False)[0]))
     np.testing.assert_allclose(np.exp(surface(U, False)[0]), np.mean(values, axis=0), rtol=1e-3)
 
 

@@ -22,7 +22,7 @@ from shoestring.search.boca import (
 )
 from shoestring.space.encoding import Encoding
 from tests.problems import belief_of
-from tests.search.boca_problem import SMALL, learning, price, told
+from tests.search.boca_problem import SMALL, learning, price, study_and_belief
 
 PROFILES = {
     "se": lambda q: math.exp(-q / 2),
@@ -67,7 +67,7 @@ class ByHand:
 def test_the_fidelity_is_that_of_plain_loops_over_all_of_them(kernel):
     found = set()
     for count in (6, 15, 40):
-        study, belief = told(count, model=st.GP(kernel=kernel))
+        study, belief = study_and_belief(count, model=st.GP(kernel=kernel))
         hand = ByHand(belief, kernel)
         assert confidence(belief, 30) == pytest.approx(hand.beta(30))
         visited = to_dataset(study.log).visited
@@ -85,7 +85,7 @@ def test_the_fidelity_is_that_of_plain_loops_over_all_of_them(kernel):
 
 def test_a_suggestion_is_the_lowest_bound_at_the_target_and_then_the_fidelity():
     for count in (12, 25):
-        study, belief = told(count)
+        study, belief = study_and_belief(count)
         trial = study.ask()
         hand = ByHand(belief, "matern52")
         beta = hand.beta(count + 1)
@@ -116,7 +116,7 @@ def test_lengths_of_choices_count_once_and_constants_not_at_all():
 
 
 def test_with_several_hyperparameter_samples_correlations_and_variances_are_averaged():
-    _, belief = told(15, model=st.GP(inference="mcmc", sets=3))
+    _, belief = study_and_belief(15, model=st.GP(inference="mcmc", sets=3))
     u = SMALL.at_target(np.array([[0.4, 0.6, 0.5]]))[0]
     candidates = FidelityCandidates.at(u, belief, np.random.default_rng(0))
     moments, phis, variances, diameters = [], [], [], []

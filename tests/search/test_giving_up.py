@@ -8,9 +8,8 @@ import pytest
 
 import shoestring as st
 from shoestring.data.dataset import to_dataset
-from shoestring.search import pruning as giving_up
 from shoestring.search.pruning import PRUNING_PROBABILITY, pruning_forecast
-from tests.problems import branin
+from tests.problems import abandon, branin
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 48, log=True))
 
@@ -62,12 +61,12 @@ def test_the_chance_is_that_of_draws_from_the_posterior():
     found = study.pruning_forecast(trial, reports)
     context = study.context
     by_hand = st.Study.from_json(study.to_json(), method=st.LogEI())
-    by_hand.give_back(trial.number)
+    abandon(by_hand, trial.number)
     for each in reports:
         by_hand.add({"x": 0.31} | each["fidelity"], each["value"])
     seen = to_dataset(by_hand.log)
     known = {**context.warm_start, "trials": len(seen.y)}
-    belief = giving_up.fit_context_belief(dataclasses.replace(context, load_dataset=lambda: seen, warm_start=known), costs=False)
+    belief = context.with_data(seen, warm_start=known).belief(costs=False)
     tried = SPACE.at_target(seen.U[:13])
     best = belief.objective.mean_at(belief.encoding.features(tried)).min()
     at = belief.encoding.features(SPACE.encode({"x": 0.31, "epochs": 48})[None, :])
@@ -82,16 +81,16 @@ def test_without_a_model_data_at_the_target_or_a_place_nobody_can_tell():
     trial = study.ask()
     context, reports = study.context, reports_of(0.95, 16)
     assert pruning_forecast(context, trial, reports) is not None
-    assert pruning_forecast(dataclasses.replace(context, warm_start=None), trial, reports) is None
+    assert pruning_forecast(context.with_data(context.data, warm_start=None), trial, reports) is None
     assert pruning_forecast(context, trial, []) is None
     assert pruning_forecast(context, trial, [{"value": 0.9, "fidelity": {}, "cost": None}]) is None
     low = dataclasses.replace(context.data, at_target=np.zeros(len(context.data.y), bool))
-    assert pruning_forecast(dataclasses.replace(context, load_dataset=lambda: low), trial, reports) is None
+    assert pruning_forecast(context.with_data(low), trial, reports) is None
     assert pruning_forecast(context, trial, reports_of(0.95, 11)) is None  # nobody was seen that early
     few = context.data.select(np.arange(9))  # of these five were asked at 12 epochs
-    assert pruning_forecast(dataclasses.replace(context, load_dataset=lambda: few), trial, reports) is not None
+    assert pruning_forecast(context.with_data(few), trial, reports) is not None
     fewer = context.data.select(np.arange(8))
-    assert pruning_forecast(dataclasses.replace(context, load_dataset=lambda: fewer), trial, reports) is None
+    assert pruning_forecast(context.with_data(fewer), trial, reports) is None
 
 
 def eager(asked):
@@ -181,7 +180,7 @@ def test_who_does_not_ask_or_has_no_model_is_not_stopped():
 def test_a_model_is_asked_when_the_fidelity_has_doubled(monkeypatch):
     calls = []
 
-    def counted(context, trial, reports):
+    def counted(context, trial, reports, **options):
         calls.append(reports[-1]["fidelity"]["epochs"])
 
     monkeypatch.setattr("shoestring.state.suggester.pruning_forecast", counted)
@@ -198,13 +197,13 @@ def test_one_fit_a_time(monkeypatch):
     study.enqueue({"x": 0.42})
     trial = study.ask()
     monkeypatch.setattr(st.GP, "fit", lambda *args, **options: fits.append(1) or fit(*args, **options))
-    study.model = st.GP(inference="mcmc")
+    study.suggester.model = st.GP(inference="mcmc")
     study.pruning_forecast(trial, reports_of(0.42, 16))
     assert len(fits) == 1
 
 
 def test_what_the_model_takes_is_not_charged_to_the_objective(monkeypatch):
-    def slow(context, trial, reports):
+    def slow(context, trial, reports, **options):
         time.sleep(0.05)
 
     monkeypatch.setattr("shoestring.state.suggester.pruning_forecast", slow)

@@ -9,12 +9,13 @@ from hypothesis import strategies as draws
 
 import shoestring as st
 from shoestring.search.hyperband import make_brackets, resource_amounts
+from tests.problems import abandon
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 8))
 events = draws.lists(
     draws.one_of(
         draws.just("ask"),
-        draws.tuples(draws.integers(0, 9), draws.one_of(draws.integers(0, 4), draws.just("fail"), draws.just("give back"))),
+        draws.tuples(draws.integers(0, 9), draws.one_of(draws.integers(0, 4), draws.just("fail"), draws.just("abandon"))),
     ),
     min_size=20, max_size=120,
 )  # fmt: skip
@@ -35,8 +36,8 @@ def run_events(study, events, check):
                 check([each for each in before if each.state != "abandoned"], trial)
             continue
         trial = opened.pop(event[0] % len(opened))
-        if event[1] == "give back":
-            study.give_back(trial.number)
+        if event[1] == "abandon":
+            abandon(study, trial.number)
         elif event[1] == "fail":
             study.tell(trial, error="no", cost=1.0)
         else:
@@ -57,7 +58,7 @@ def strictly_better(trials, than, up):
 
 
 @each_event
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_asha_promotes_only_the_best_share_of_the_finished_and_each_once(events, eta, brackets, up):
     def check(before, trial):
         bracket, rung, config = place(trial)
@@ -87,7 +88,7 @@ def ties_before(trials, than):
 
 
 @each_event
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_hyperband_promotes_the_best_of_a_rung_that_is_full_and_finished(events, eta, brackets, up):
     table = make_brackets(resource_amounts(SPACE["epochs"], "epochs", eta), eta, brackets)
 

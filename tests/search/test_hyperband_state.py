@@ -1,6 +1,7 @@
 """The places of trials on the rungs, read from their plans, when trials are abandoned, end late, or belong to another run."""
 
 import shoestring as st
+from tests.problems import abandon
 
 SMALL = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
 
@@ -12,7 +13,7 @@ def plans(history):
 def test_a_late_result_of_a_trial_that_was_suggested_again_takes_no_second_place():
     study = st.Study(SMALL, st.Hyperband())
     lost = study.ask()
-    study.give_back(lost.number)
+    abandon(study, lost.number)
     again = study.ask()
     assert again.config == lost.config
     for _ in range(8):
@@ -25,7 +26,7 @@ def test_a_late_result_of_a_trial_that_was_suggested_again_takes_no_second_place
 
 def test_the_place_of_a_trial_that_is_not_suggested_again_is_free():
     study = st.Study(SMALL, st.Hyperband())
-    study.give_back(study.ask().number)
+    abandon(study, study.ask().number)
     study.state.storage._books[study.state.study].queue.clear()
     asked = [study.ask() for _ in range(9)]
     assert plans(asked) == [(0, 0, config) for config in range(1, 10)]  # but its number is not given to another configuration

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 
 import shoestring as st
-from shoestring.acquisition.knowledge_gradient import minima
+from shoestring.acquisition.knowledge_gradient import initial_discretization
 from shoestring.search.recommend import lowest_mean, negative_mean
 
 
@@ -43,6 +43,6 @@ def test_no_descent_from_the_recommendation_finds_a_lower_mean(context):
 
 def test_no_descent_from_the_minima_of_kg_finds_a_lower_mean(context):
     belief = context.belief(costs=False)
-    points = minima(belief, context.optimizer())
+    points = initial_discretization(belief, context.optimizer())
     best = points[np.argmin(belief.objective.mean_at(belief.encoding.features(points)))]
     assert float(belief.objective.mean_at(belief.encoding.features(best[None, :]))[0]) <= lowest_nearby(belief, best) + 1e-6

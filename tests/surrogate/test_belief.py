@@ -121,3 +121,16 @@ def test_observations_are_signed_so_that_lower_is_better():
     seen = [to_dataset(study.history) for study in (up, down)]
     np.testing.assert_array_equal(seen[0].y, seen[1].y)
     np.testing.assert_array_equal(seen[0].order, [1, 0])
+
+
+@pytest.mark.parametrize("model", [st.GP(), st.GP(inference="mcmc", sets=2)], ids=["map", "mcmc"])
+def test_a_stored_warm_start_with_the_old_name_of_yeo_johnson_is_the_same_warm_start(model):
+    """Studies from before the rename say "bent"."""
+    _, encoding, seen = belief_of(told_study(plane(), bowl, 12))
+    known = fit_belief(seen, encoding, st.GP(output="yeo-johnson", inference=model.inference, sets=2), None).to_warm_start(12)
+    assert known["output"] == "yeo-johnson"
+    new, old = (fit_belief(seen, encoding, model, known | {"output": name}) for name in ("yeo-johnson", "bent"))
+    assert old.output.kind == new.output.kind == "yeo-johnson"
+    np.testing.assert_array_equal(old.fit.theta, new.fit.theta)
+    for one, other in zip(old.samples, new.samples, strict=True):
+        np.testing.assert_array_equal(one.fit.theta, other.fit.theta)

@@ -146,7 +146,7 @@ def observed(kernel, n=6, noise=1e-3, derivative_noise=1e-2, mean=None, seed=7):
     noises = np.concatenate([np.full(n, noise), np.full(len(rows), derivative_noise)])
     targets = np.concatenate([y, gradient[rows, columns]])
     basis = Basis(kernel, (ValueBlock(kernel.scale(Z)), block))
-    return Posterior.given_basis(basis, noise, noises, Z, y, targets, mean), block, targets
+    return Posterior.given_basis(basis, targets, noises, Z=Z, y=y, noise=noise, mean=mean), block, targets
 
 
 @each_kernel
@@ -195,7 +195,7 @@ def test_derivatives_as_data_are_differences_of_values_as_data(profile, p):
     targets = np.concatenate([y, derivatives[rows, columns]])
     across, mean = np.linalg.solve(inside, T @ K[:, -9:]), 0.3
     basis = Basis(kernel, (ValueBlock(kernel.scale(Z)), DerivativeBlock.at(kernel, Z[rows], columns)))
-    posterior = Posterior.given_basis(basis, noise, noises, Z, y, targets, mean)
+    posterior = Posterior.given_basis(basis, targets, noises, Z=Z, y=y, noise=noise, mean=mean)
     residual = targets - mean * (np.arange(len(targets)) < 5)
     np.testing.assert_allclose(posterior.mean_at(X), mean + residual @ across, atol=1e-4)
     np.testing.assert_allclose(posterior.covariance(X), K[-9:, -9:] - across.T @ (T @ K[:, -9:]), atol=1e-4)

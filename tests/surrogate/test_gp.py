@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 import shoestring as st
+from shoestring.surrogate.gradient_data import GradientData
 from shoestring.surrogate.marginal_likelihood import Layout, MarginalLikelihood
 from shoestring.surrogate.output_transform import OutputTransform
+from shoestring.surrogate.posterior import Posterior
+from shoestring.surrogate.subset import AutoSubset
 
 RNG = np.random.default_rng(0)
 NASTY = {
@@ -130,3 +133,25 @@ def test_an_unknown_model_is_refused_and_the_known_ones_named(wrong):
     with pytest.raises(st.MethodError, match=field) as refused:
         st.GP(**wrong)
     assert repr(value) in str(refused.value)
+
+
+@pytest.mark.parametrize("n", [30, 400], ids=["few", "hyperparameters of a subset"])
+def test_a_fit_can_be_restricted_to_rows_with_its_hyperparameters(n):
+    rng = np.random.default_rng(6)
+    Z = rng.random((n, 2))
+    y = np.sin(8 * Z[:, 0])
+    fit, rows = st.GP(subset=AutoSubset()).fit(Z, y), np.arange(5, n)
+    part = fit.restrict(rows)
+    expected = Posterior.given(fit.posterior.kernel, fit.posterior.noise, Z[rows], y[rows])
+    X = rng.random((4, 2))
+    np.testing.assert_array_equal(part.mean_and_variance(X), expected.mean_and_variance(X))
+    assert len(part) == n - 5
+
+
+def test_a_fit_with_gradients_can_be_restricted_to_rows_with_and_without_them():
+    rng = np.random.default_rng(7)
+    Z, y = rng.random((12, 2)), rng.normal(size=12)
+    gradients = GradientData(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([1.0, -1.0, 0.5]))
+    fit = st.GP().fit(Z, y, gradients=gradients)
+    assert len(fit.restrict(np.arange(1, 12)).basis) == 11 + 2
+    assert len(fit.restrict(np.arange(2, 12)).basis) == 10

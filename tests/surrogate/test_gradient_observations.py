@@ -57,7 +57,7 @@ def test_the_models_gradients_are_the_reported_ones_on_every_scale_and_for_every
 def test_the_derivatives_of_an_output_are_those_of_differences(kind):
     y = np.concatenate([np.linspace(0.1, 3, 30), [50.0]])
     output, step = OutputTransform.of(y, kind), 1e-6
-    found = output.slopes(y)
+    found = output.derivatives(y)
     expected = (output.forward(y + step) - output.forward(y - step)) / (2 * step)
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
     assert (found[-1] == 0.0) == (kind == "standard")  # above the cap, where it is only known to be bad

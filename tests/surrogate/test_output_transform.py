@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from shoestring.surrogate.output_transform import KINDS, OutputTransform
+import shoestring as st
+from shoestring.surrogate.output_transform import KINDS, OutputTransform, read_kind
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -117,3 +118,16 @@ def test_gain_is_never_negative_and_grows_as_the_mean_falls():
     assert gains[0] >= 0
     assert (np.diff(gains) >= 0).all()
     assert gains[-1] == pytest.approx(4 * output.scale, rel=1e-6)
+
+
+def test_the_old_name_of_yeo_johnson_is_still_read():
+    assert read_kind("bent") == "yeo-johnson"
+    assert [read_kind(kind) for kind in (*KINDS, "auto", None)] == [*KINDS, "auto", None]
+
+
+@pytest.mark.parametrize("Model", [st.GP, st.VFE, st.FITC])
+def test_a_model_with_the_old_name_is_the_model_with_the_new_name(Model):
+    old, new = Model(output="bent"), Model(output="yeo-johnson")
+    assert old == new
+    assert repr(old) == repr(new)
+    assert "yeo-johnson" in repr(new)

@@ -193,6 +193,17 @@ def test_choices_share_a_length_scale_and_only_choices_can_be_fitted_too(Sparse)
 
 
 @each_model
+def test_a_fit_can_be_restricted_to_rows_with_its_inducing_points(Sparse):
+    Z, y = data(80, 2)
+    fit, rows = Sparse(m=6).fit(Z, y), np.arange(10, 80)
+    part = fit.restrict(rows)
+    np.testing.assert_array_equal(part.basis.blocks[0].A, fit.posterior.basis.blocks[0].A)
+    assert part.kernel == fit.posterior.kernel
+    np.testing.assert_array_equal(part.Z, Z[rows])
+    np.testing.assert_allclose(fit.restrict(np.arange(80)).mean_at(Z), fit.posterior.mean_at(Z))
+
+
+@each_model
 @pytest.mark.parametrize("wrong", [
     {"m": 0}, {"m": 2.5}, {"m": True}, {"kernel": "rbf"}, {"output": "sqrt"}, {"inference": "mcmc"}, {"exact_until": -1},
     {"exact_until": None},

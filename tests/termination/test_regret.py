@@ -11,14 +11,14 @@ from shoestring.space.encoding import Encoding
 from shoestring.surrogate.belief import fit_belief
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
-from shoestring.termination.base import Lookout
-from shoestring.termination.regret import best_part, beta_at, extremes, regret_bound
+from shoestring.termination.base import rule_optimizer
+from shoestring.termination.regret import BoundModel, best_rows, beta_at, extremes
 from tests.problems import bowl, branin, mixed_space, mixed_value, plane, told_study
 
 
 def believed(study, top=1.0):
-    seen = best_part(to_dataset(study.log), top)
-    return fit_belief(seen, Encoding(study.space), st.GP(output="standard"), None)
+    data = to_dataset(study.log)
+    return fit_belief(data.select(best_rows(data, top)), Encoding(study.space), st.GP(output="standard"), None)
 
 
 def told(values, folds=None, direction="minimize", dimensions=1):
@@ -50,7 +50,7 @@ def test_the_bound_of_a_gp_on_two_points_by_hand():
         return mean - 2.0 * math.sqrt(max(variance, 0.0))
 
     lowest = min(by_hand(x) for x in np.linspace(0.0, 1.0, 20001))
-    optimizer = Lookout.over(study.log, study.space).optimizer(anywhere=True)
+    optimizer = rule_optimizer(to_dataset(study.log), belief.encoding, anywhere=True)
     high, low = extremes(belief, at, [optimizer], beta, math.inf)
     assert (high - low) / scale == pytest.approx(-1.0 - lowest, abs=1e-4)
 
@@ -63,7 +63,7 @@ def test_the_lowest_lcb_is_that_of_a_fine_grid(dimensions, seed):
     axis = np.linspace(0, 1, 2001 if dimensions == 1 else 121)
     grid = np.stack(np.meshgrid(*[axis] * dimensions), axis=-1).reshape(-1, dimensions)
     mean, variance = belief.objective.mean_and_variance(belief.encoding.features(grid))
-    found = regret_bound(Lookout.over(study.log, study.space), 0.5, 0.1)
+    found = BoundModel.of(study.log, None).bound(0.5, 0.1)
     lowest = belief.output.inverse((mean - math.sqrt(found.beta) * np.sqrt(variance)).min())
     assert found.lower <= lowest + 1e-3 * belief.output.scale  # not above the grid's, and below it only between its points
     assert found.lower >= lowest - 0.05 * belief.output.scale
@@ -71,8 +71,8 @@ def test_the_lowest_lcb_is_that_of_a_fine_grid(dimensions, seed):
 
 def test_a_glance_that_is_enough_gives_a_bound_that_is_too_low_never_too_high():
     study = told_study(plane(3), bowl, 30)
-    lookout = Lookout.over(study.log, study.space)
-    exact, quick = regret_bound(lookout, 0.5, 0.1), regret_bound(lookout, 0.5, 0.1, enough=1e-12)
+    model = BoundModel.of(study.log, None)
+    exact, quick = model.bound(0.5, 0.1), model.bound(0.5, 0.1, enough=1e-12)
     assert 1e-12 < quick.regret <= exact.regret + 1e-12
 
 
@@ -82,11 +82,11 @@ def test_affine_changes_of_the_objective_scale_the_bound(direction, rule):
     sign = 1.0 if direction == "minimize" else -1.0
     plain = told_study(plane(2), branin, 30)
     changed = told_study(plane(2), lambda config: sign * (250.0 * branin(config) - 1e4), 30, direction=direction)
-    bounds = [rule(1.0).bound(study.log, study.space).regret for study in (plain, changed)]
+    bounds = [rule(1.0).bound(study.log).regret for study in (plain, changed)]
     assert bounds[1] == pytest.approx(250.0 * bounds[0], rel=1e-3)
     for tolerance in (0.9 * bounds[0], 1.1 * bounds[0]):
         verdicts = [
-            rule(factor * tolerance).check(study.log, study.space).stop
+            rule(factor * tolerance).check(study.log).stop
             for study, factor in ((plain, 1.0), (changed, 250.0))
         ]
         assert verdicts[0] == verdicts[1] == (tolerance > bounds[0])
@@ -106,31 +106,31 @@ def test_it_works_on_mixed_spaces_with_failures_and_pending_trials():
     study = told_study(mixed_space(), mixed_value, 40, error_where=lambda config: config["depth"] == 1)
     for _ in range(3):
         study.ask()
-    verdict = st.RegretBound(1e-9).check(study.log, study.space)
+    verdict = st.RegretBound(1e-9).check(study.log)
     assert not verdict.stop
     assert 0 < verdict.evidence["bound"] < 100
 
 
 def test_fewer_evaluations_than_asked_for():
     study = told_study(plane(2), bowl, 19)
-    verdict = st.RegretBound(1e9).check(study.log, study.space)
+    verdict = st.RegretBound(1e9).check(study.log)
     assert not verdict.stop
     assert "19 of the 20" in verdict.reason
-    assert st.RegretBound(1e9, after=19).check(study.log, study.space).stop
+    assert st.RegretBound(1e9, after=19).check(study.log).stop
 
 
 def test_values_that_are_all_equal_say_nothing():
     """Every early config at chance level is no reason to stop."""
     study = told_study(plane(2), lambda config: 3.0, 25)
     for rule in (st.RegretBound(1e-6), st.SureBound(1e6)):
-        verdict = rule.check(study.log, study.space)
+        verdict = rule.check(study.log)
         assert not verdict.stop
         assert "equal" in verdict.reason
 
 
 def test_sizes_that_do_not_match_the_folds_do_not_end_a_run():
     study = told([0.6 + i / 100 for i in range(25)], [[0.5 + i / 100, 0.7 + i / 100] for i in range(25)])
-    verdict = st.RegretBound(fold_sizes=(10, 20, 30)).check(study.log, study.space)
+    verdict = st.RegretBound(fold_sizes=(10, 20, 30)).check(study.log)
     assert not verdict.stop
     assert "fold_sizes" in verdict.reason
 
@@ -138,15 +138,15 @@ def test_sizes_that_do_not_match_the_folds_do_not_end_a_run():
 def test_training_rows_where_folds_overlap():
     study = told([0.6 + i / 100 for i in range(25)], [[0.5 + i / 100, 0.7 + i / 100] for i in range(25)])
     rule = st.RegretBound(fold_sizes=(10, 10), train_sizes=(90, 90))
-    assert rule.check(study.log, study.space).evidence["threshold"] == pytest.approx(math.sqrt((1 / 2 + 1 / 9) * 0.01))
+    assert rule.check(study.log).evidence["threshold"] == pytest.approx(math.sqrt((1 / 2 + 1 / 9) * 0.01))
 
 
 def test_the_threshold_is_the_incumbents_cross_validation_error():
     folds = [[0.5 + i / 100, 0.7 + i / 100, 0.6 + i / 100] for i in range(25)]
     study = told([0.6 + i / 100 for i in range(25)], folds)
-    verdict = st.RegretBound().check(study.log, study.space)
+    verdict = st.RegretBound().check(study.log)
     assert verdict.evidence["threshold"] == pytest.approx(math.sqrt((1 / 3 + 1 / 2) * 0.02 / 3))
-    sized = st.RegretBound(fold_sizes=(10, 20, 30)).check(study.log, study.space)
+    sized = st.RegretBound(fold_sizes=(10, 20, 30)).check(study.log)
     ratio = (10 / 50 + 20 / 40 + 30 / 30) / 3
     assert sized.evidence["threshold"] == pytest.approx(math.sqrt((1 / 3 + ratio) * 0.02 / 3))
 
@@ -154,7 +154,7 @@ def test_the_threshold_is_the_incumbents_cross_validation_error():
 @pytest.mark.parametrize("folds", [None, [0.5, float("nan")]])
 def test_without_folds_there_is_no_threshold(folds):
     study = told([0.6 + i / 100 for i in range(25)], None if folds is None else [folds] * 25)
-    verdict = st.RegretBound().check(study.log, study.space)
+    verdict = st.RegretBound().check(study.log)
     assert not verdict.stop
     assert "folds" in verdict.reason
 
@@ -162,7 +162,7 @@ def test_without_folds_there_is_no_threshold(folds):
 def test_a_bare_history_will_do():
     study = told_study(plane(2), bowl, 30)
     history = st.History(tuple(study.history), study.space)
-    assert st.RegretBound(0.1).check(history, study.space) == st.RegretBound(0.1).check(study.log, study.space)
+    assert st.RegretBound(0.1).check(history) == st.RegretBound(0.1).check(study.log)
 
 
 @pytest.mark.parametrize(
@@ -177,4 +177,5 @@ def test_bad_input(options):
 
 def test_the_best_part_is_the_best_half():
     study = told([5.0, 1.0, 4.0, 2.0, 3.0, 0.0, 9.0, 8.0, 7.0])
-    assert sorted(best_part(to_dataset(study.log), 0.5).y) == [0.0, 1.0, 2.0, 3.0, 4.0]
+    data = to_dataset(study.log)
+    assert sorted(data.y[best_rows(data, 0.5)]) == [0.0, 1.0, 2.0, 3.0, 4.0]

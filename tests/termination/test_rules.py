@@ -7,7 +7,7 @@ import shoestring as st
 from shoestring.acquisition.improvement import LogEI
 from shoestring.cost.base import expected_log_cost
 from shoestring.errors import MethodError
-from shoestring.termination.base import Lookout, StopRule, Verdict
+from shoestring.termination.base import StopRule, Verdict, belief_of
 from shoestring.termination.no_improvement import since_best
 from tests.problems import bowl, mixed_space, mixed_value, plane, told_study
 
@@ -16,14 +16,14 @@ class Says(StopRule):
     def __init__(self, stop, name):
         self.stop, self.name = stop, name
 
-    def check(self, history, space):
+    def check(self, history, belief=None):
         return Verdict(self.stop, self.name, {self.name: 1.0})
 
 
 class Stranger:
     """A rule that knows nothing of this library but what it is asked."""
 
-    def check(self, history, space):
+    def check(self, history, belief=None):
         return Verdict(len(history) >= 3, "three")
 
 
@@ -33,8 +33,8 @@ HISTORY = told_study(plane(1), bowl, 3).log
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("right", [True, False])
 def test_or_and_and(left, right):
-    either = (Says(left, "left") | Says(right, "right")).check(HISTORY, HISTORY.space)
-    both = (Says(left, "left") & Says(right, "right")).check(HISTORY, HISTORY.space)
+    either = (Says(left, "left") | Says(right, "right")).check(HISTORY)
+    both = (Says(left, "left") & Says(right, "right")).check(HISTORY)
     assert either.stop == (left or right)
     assert both.stop == (left and right)
     if both.stop:
@@ -45,10 +45,10 @@ def test_or_and_and(left, right):
 
 
 def test_rules_of_strangers_can_be_joined_too():
-    assert (Says(False, "never") | Stranger()).check(HISTORY, HISTORY.space).reason == "three"
-    assert (Stranger() & Says(True, "yes")).check(HISTORY, HISTORY.space).stop
+    assert (Says(False, "never") | Stranger()).check(HISTORY).reason == "three"
+    assert (Stranger() & Says(True, "yes")).check(HISTORY).stop
     joined = st.Patience(5) | st.RegretBound(0.1) & st.EIBelow(1e-6)
-    assert not joined.check(HISTORY, HISTORY.space).stop
+    assert not joined.check(HISTORY).stop
 
 
 def told(values, **options):
@@ -70,7 +70,7 @@ def told(values, **options):
 def test_patience_counts_trials_since_the_best_changed(values, waited):
     study = told(values)
     assert since_best(study.log) == waited
-    assert st.Patience(2).check(study.log, study.space).stop == (waited >= 2)
+    assert st.Patience(2).check(study.log).stop == (waited >= 2)
 
 
 def test_patience_when_maximizing():
@@ -86,22 +86,21 @@ def test_patience_stops_a_study():
 @pytest.mark.parametrize("space", [plane(2), mixed_space()], ids=["plane", "mixed"])
 def test_ei_below_is_the_highest_ei_over_the_space(space):
     study = told_study(space, bowl if len(space) == 2 else mixed_value, 25)
-    verdict = st.EIBelow(1e-9).check(study.log, study.space)
-    lookout = Lookout.over(study.log, space)
-    belief = lookout.belief(st.GP(output="standard"))
+    verdict = st.EIBelow(1e-9).check(study.log)
+    belief = belief_of(study.log, st.GP(output="standard"))
     U = space.snap(np.random.default_rng(1).random((4000, len(space))))
     sampled = math.exp(LogEI().surface(belief, np.random.default_rng(0))(U, False)[0].max()) * belief.output.scale
     found = verdict.evidence["expected improvement"]
     assert found >= 0.95 * sampled
-    assert st.EIBelow(1.01 * found).check(study.log, study.space).stop
-    assert not st.EIBelow(0.99 * found).check(study.log, study.space).stop
+    assert st.EIBelow(1.01 * found).check(study.log).stop
+    assert not st.EIBelow(0.99 * found).check(study.log).stop
 
 
 def test_ei_scales_with_the_objective_and_pi_does_not():
     plain = told_study(plane(2), bowl, 25)
     scaled = told_study(plane(2), lambda config: 1000 * bowl(config) + 5, 25)
-    ei = [st.EIBelow(1.0).check(s.log, s.space).evidence["expected improvement"] for s in (plain, scaled)]
-    pi = [st.PIBelow(0.5).check(s.log, s.space).evidence["probability of improvement"] for s in (plain, scaled)]
+    ei = [st.EIBelow(1.0).check(s.log).evidence["expected improvement"] for s in (plain, scaled)]
+    pi = [st.PIBelow(0.5).check(s.log).evidence["probability of improvement"] for s in (plain, scaled)]
     assert ei[1] == pytest.approx(1000 * ei[0], rel=0.05)
     assert pi[1] == pytest.approx(pi[0], rel=0.05)
     assert 0 < pi[0] <= 1
@@ -128,27 +127,26 @@ def priced(count=30):
 
 def test_worth_it_is_ei_against_cost_over_the_whole_space():
     study = priced()
-    verdict = st.WorthIt(1e-12).check(study.log, study.space)
+    verdict = st.WorthIt(1e-12).check(study.log)
     assert not verdict.stop
     worth = verdict.evidence["worth"]
-    lookout = Lookout.over(study.log, study.space)
-    belief = lookout.belief(st.GP(), st.AutoCost())
+    belief = belief_of(study.log, st.GP(), st.AutoCost())
     U = np.random.default_rng(1).random((500, 2))
     mean, variance = belief.objective.mean_and_variance(belief.encoding.features(U))
     cost = np.exp(expected_log_cost(belief.cost, U))
     sampled = [belief.output.gain(m, math.sqrt(v), belief.incumbent) / c for m, v, c in zip(mean, variance, cost, strict=True)]
     assert worth >= 0.9 * max(sampled)
-    assert st.WorthIt(1.05 * worth).check(study.log, study.space).stop
-    assert not st.WorthIt(0.95 * worth).check(study.log, study.space).stop
+    assert st.WorthIt(1.05 * worth).check(study.log).stop
+    assert not st.WorthIt(0.95 * worth).check(study.log).stop
 
 
 def test_running_trials_leave_less_to_gain():
     study = priced()
-    before = st.WorthIt(1e-12).check(study.log, study.space).evidence
-    study.method = st.Study(plane(2), method=st.EIpu()).method
+    before = st.WorthIt(1e-12).check(study.log).evidence
+    study.suggester.method = st.Study(plane(2), method=st.EIpu()).method
     for _ in range(4):
         study.ask()
-    after = st.WorthIt(1e-12).check(study.log, study.space).evidence
+    after = st.WorthIt(1e-12).check(study.log).evidence
     assert after["worth"] < before["worth"]
     assert before["pending_cost"] == 0.0
     assert after["pending_cost"] > 0.0
@@ -159,13 +157,13 @@ def test_worth_it_without_costs_does_not_stop():
     for i in range(12):
         study.tell(study.ask(), float(i))
     history = st.History(tuple(t.finish(t.state, cost=None) for t in study.history), study.space)
-    assert not st.WorthIt(1e9).check(history, study.space).stop
+    assert not st.WorthIt(1e9).check(history).stop
 
 
 def test_auto_takes_the_price_of_the_method():
     study = st.Study(plane(1), method=st.Gittins(price=0.5))
     assert study.rule == st.AutoStop(price=0.5)
-    assert not st.Study(plane(1)).rule.check(HISTORY, HISTORY.space).stop
+    assert not st.Study(plane(1)).rule.check(HISTORY).stop
 
 
 def test_auto_stops_by_the_folds():

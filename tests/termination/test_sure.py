@@ -1,26 +1,25 @@
 import pytest
 
 import shoestring as st
-from shoestring.termination.base import Lookout
-from shoestring.termination.regret import regret_bound
+from shoestring.termination.regret import BoundModel
 from tests.problems import branin, mixed_space, mixed_value, plane, told_study
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_it_is_the_larger_of_its_two_bounds(seed):
     study = told_study(plane(2), branin, 30, seed=seed)
-    lookout = Lookout.over(study.log, study.space)
-    narrow = regret_bound(lookout, 0.5, 0.1, caution=2.0).regret
-    wide = regret_bound(lookout, 1.0, 0.1).regret
-    assert st.SureBound(1.0).bound(study.log, study.space).regret == max(narrow, wide)
-    assert st.SureBound(1.0).bound(study.log, study.space).regret >= st.RegretBound(1.0).bound(study.log, study.space).regret
+    model = BoundModel.of(study.log, None)
+    narrow = model.bound(0.5, 0.1, caution=2.0).regret
+    wide = model.bound(1.0, 0.1).regret
+    assert st.SureBound(1.0).bound(study.log).regret == max(narrow, wide)
+    assert st.SureBound(1.0).bound(study.log).regret >= st.RegretBound(1.0).bound(study.log).regret
 
 
 def test_early_exits_do_not_change_the_verdict():
     study = told_study(mixed_space(), mixed_value, 40, error_where=lambda config: config["depth"] == 1)
-    exact = st.SureBound(1.0).bound(study.log, study.space).regret
+    exact = st.SureBound(1.0).bound(study.log).regret
     for factor in (0.1, 0.9, 1.1, 10.0):
-        assert st.SureBound(factor * exact).check(study.log, study.space).stop == (factor > 1)
+        assert st.SureBound(factor * exact).check(study.log).stop == (factor > 1)
 
 
 def test_it_is_within_its_tolerance_more_often_than_not_stopping_too_early():

@@ -70,7 +70,7 @@ class Gittins(Acquisition):
     def log_price(self, belief: Belief) -> float:
         """log price in the model's units: the given one (by the output transform's slope at y*), or the decaying one."""
         if self.price is not None:
-            return math.log(self.price) + math.log(belief.output.slope(belief.incumbent))
+            return math.log(self.price) + math.log(belief.output.derivative(belief.incumbent))
         last = belief.warm_start.get("log_price")
         if last is not None:
             return float(last)

@@ -11,5 +11,5 @@
     futures           an executor on top of the user's: ``concurrent.futures``, Dask, Ray, ...
     cluster_executor  the base class of dask_executor and ray_executor
     factory           from ``workers=``, ``executor=``, ``timeout=`` and ``threads=`` to an executor
-    signals           Ctrl-C and SIGTERM
+    signals           Ctrl-C, SIGTERM and SIGHUP
 """

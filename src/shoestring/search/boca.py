@@ -168,8 +168,8 @@ def confidence(belief: Belief, t: int) -> float:
 def correlation(belief: Belief, Z: Array, target: Array) -> Array:
     """phi: of f at features Z and f at the target, which differ in the fidelities alone."""
     kernel = belief.objective.kernel
-    apart = kernel.scale(Z) - kernel.scale(target)
-    covariance, _ = kernel.covariance_at_distance(np.einsum("ij,ij->i", apart, apart))
+    difference = kernel.scale(Z) - kernel.scale(target)
+    covariance, _ = kernel.covariance_at_distance(np.einsum("ij,ij->i", difference, difference))
     return covariance / kernel.variance
 
 

@@ -254,7 +254,7 @@ def synchronous_job(brackets: Sequence[Bracket], state: HyperbandState, can_star
     """Hyperband: bracket after bracket, then all again with new configurations. None if there is nothing to do.
 
     A rung promotes when it is full and all its trials have finished. While some of them run and more jobs are wanted, the next
-    bracket goes on; the rung is looked at first at every job.
+    bracket goes on. Every job starts with a check of the first brackets, so that a finished rung promotes at once.
     """
     for number in count():
         rungs = brackets[number % len(brackets)].rungs

@@ -73,7 +73,7 @@ def pareto_front(context: SearchContext) -> Front:
     gain, cheapness = LogEI().averaged_surface(belief, optimizer.rng), negative_log_cost(belief)
     U = np.vstack([*landed.values(), optimizer.maximize(gain).U, optimizer.maximize(cheapness).U])
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
-    scale = 1.0 / belief.output.slope(belief.incumbent)
+    scale = 1.0 / belief.output.derivative(belief.incumbent)
 
     def point(i: int) -> FrontPoint:
         return FrontPoint(context.space.decode(U[i]), scale * float(np.exp(log_ei[i])), float(np.exp(log_cost[i])))

@@ -74,7 +74,7 @@ def _no_points() -> Array:
 class Belief:
     """What is known at one moment: the posterior of the objective (pending points included), the incumbent, cost, feasibility.
 
-    data        what the model learnt from: of many trials perhaps a subset
+    model       the surrogate's specification;   data  what it learnt from: of many trials perhaps a subset
     fit         the fit before pending points were added
     objective   its posterior with pending points;   without_pending  the same without them
     pending     features of the pending points;   pending_at_target  their configs at the target fidelity
@@ -94,6 +94,7 @@ class Belief:
     """
 
     encoding: Encoding
+    model: Surrogate
     data: Dataset
     fit: Fit
     objective: Posterior
@@ -203,7 +204,7 @@ def fit_belief(
         if len(pending):
             objective = with_pessimistic_pending(objective, pending)
         return Belief(
-            encoding=encoding, data=data, fit=fit, objective=objective, incumbent=incumbent, output=output,
+            encoding=encoding, model=model, data=data, fit=fit, objective=objective, incumbent=incumbent, output=output,
             feasibility=feasibility, warm_start=last, evaluated=evaluated, without_pending=without_pending,
             median_log_cost=float(np.median(log_cost)) if len(log_cost) else 0.0, cost_count=len(log_cost),
             pending=pending, pending_at_target=encoding.space.at_target(pending_U), gradient_columns=gradient_columns,
@@ -301,7 +302,7 @@ def fit_output(
     def comparable(output: OutputTransform, fit: Fit, part: Dataset) -> float:
         """The log likelihood in the user's units: gradients are stretched with the values."""
         gradients = gradients_of(part, encoding, output) if model.learns_gradients else None
-        stretched = 0.0 if gradients is None else float(np.log(output.slopes(part.y)[gradients.rows]).sum())
+        stretched = 0.0 if gradients is None else float(np.log(output.derivatives(part.y)[gradients.rows]).sum())
         return fit.log_likelihood + output.log_jacobian(part.y) + stretched
 
     everything = np.arange(len(y))

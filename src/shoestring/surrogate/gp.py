@@ -158,7 +158,7 @@ def posterior_under(
     block = gradients.block(kernel, Z)
     basis = Basis(kernel, (ValueBlock(kernel.scale(Z)), block))
     noises = np.concatenate([np.full(len(y), noise), gradient_noise(kernel, layout.gradient_noise_share(theta), block)])
-    return Posterior.given_basis(basis, noise, noises, Z, y, np.concatenate([y, gradients.values]))
+    return Posterior.given_basis(basis, np.concatenate([y, gradients.values]), noises, Z=Z, y=y, noise=noise)
 
 
 def posterior_of_rows(

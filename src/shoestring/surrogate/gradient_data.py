@@ -43,7 +43,7 @@ class GradientData:
         reported = np.isfinite(seen.gradients)
         if not reported.any():
             return None
-        dt_dy = output.slopes(seen.y)
+        dt_dy = output.derivatives(seen.y)
         rows, parameters = np.nonzero(reported & (dt_dy > 0.0)[:, None])
         columns, dz_du = encoding.columns_of(parameters)
         with np.errstate(over="ignore"):

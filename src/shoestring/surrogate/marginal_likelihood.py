@@ -166,7 +166,7 @@ def constant_mean(one_K_y: float, one_K_one: float) -> float:
     return float(one_K_y / (one_K_one + 1.0 / TAU2))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class FactoredCovariance:
     """What value and gradient have in common; ``quadratic`` is (y - m)' alpha, ``value`` is log p(y)."""
 
@@ -186,6 +186,7 @@ class MarginalLikelihood:
     def __init__(self, Z: Array, y: Array, layout: Layout, profile: str) -> None:
         self.Z, self.y, self.layout, self.profile = Z, y, layout, profile
         self.y_and_ones = np.column_stack([y, np.ones(len(y))])
+        self.A_and_ones = np.ones((len(y), Z.shape[1] + 1), order="F")  # A is written here, in the order that BLAS expects
         self.evaluations = 0
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
@@ -202,7 +203,8 @@ class MarginalLikelihood:
         W = np.outer(alpha, alpha).T  # (2)
         W -= inverse
         W *= factored.rho_derivative.T  # (3): 2 W / s2
-        WA = dsymm(0.5 * kernel.variance, W, np.column_stack([A, np.ones(n)]), lower=1)
+        self.A_and_ones[:, :-1] = A
+        WA = dsymm(0.5 * kernel.variance, W, self.A_and_ones, lower=1)
         P = 4.0 * (WA[:, -1:] * A - WA[:, :-1])  # (4)
         gradient = np.zeros_like(theta)
         G = layout.count
@@ -228,7 +230,7 @@ class MarginalLikelihood:
         kernel, noise = layout.kernel(theta, self.profile), layout.noise(theta)
         A, K, rho_derivative = kernel.correlations(self.Z)
         K *= kernel.variance
-        K[np.diag_indices(n)] += noise
+        K.reshape(-1)[:: n + 1] += noise  # the diagonal
         L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)  # K.T: symmetric, and in the order that LAPACK expects
         if info != 0:
             return None
@@ -238,7 +240,9 @@ class MarginalLikelihood:
         residual, alpha = self.y - mean, solved[:, 0] - mean * solved[:, 1]
         quadratic = float(residual @ alpha)
         value = -0.5 * (quadratic + log_det + n * LOG_2PI + mean**2 / TAU2)  # (1)
-        return FactoredCovariance(kernel, noise, A, rho_derivative, L, alpha, quadratic, value)
+        return FactoredCovariance(
+            kernel=kernel, noise=noise, A=A, rho_derivative=rho_derivative, L=L, alpha=alpha, quadratic=quadratic, value=value
+        )
 
 
 # -- values and gradient observations -----------------------------------------------------------------------------------

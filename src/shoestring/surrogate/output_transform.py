@@ -85,12 +85,12 @@ class OutputTransform:
         x = np.where(g < 0.0, 1.0 - np.sqrt(1.0 - 2.0 * np.minimum(g, 0.0)), np.expm1(np.clip(g, 0.0, 600.0)))
         return self.middle + self.spread * x
 
-    def slope(self, t: float) -> float:
+    def derivative(self, t: float) -> float:
         """dt/dy at a modelled value: how many of the model's units one of the user's units is there."""
         up, down = self.inverse(np.array([t + DERIVATIVE_STEP, t - DERIVATIVE_STEP]))
         return 2.0 * DERIVATIVE_STEP / max(float(up - down), 1e-300)
 
-    def slopes(self, y: Array) -> Array:
+    def derivatives(self, y: Array) -> Array:
         """dt/dy at values; zero above the cap."""
         y = _clipped(y)
         g = self.unscaled(y)

@@ -35,7 +35,7 @@ from .marginal_likelihood import constant_mean
 VARIANCE_FLOOR = 1e-12  # as a share of s2: rounding may bring s2 - |R k|^2 below zero at the data
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Posterior(SurrogatePosterior):
     """A Gaussian process conditioned on data; Z and y are the values among them."""
 
@@ -52,11 +52,11 @@ class Posterior(SurrogatePosterior):
     def given(cls, kernel: Kernel, noise: float, Z: Array, y: Array, mean: float | None = None) -> Posterior:
         """Condition on values under known hyperparameters. The constant mean is at its maximum unless it is given."""
         basis = Basis(kernel, (ValueBlock(kernel.scale(Z)),))
-        return cls.given_basis(basis, noise, np.full(len(y), noise), Z, y, y, mean)
+        return cls.given_basis(basis, y, np.full(len(y), noise), Z=Z, y=y, noise=noise, mean=mean)
 
     @classmethod
     def given_basis(
-        cls, basis: Basis, noise: float, noises: Array, Z: Array, y: Array, targets: Array, mean: float | None = None
+        cls, basis: Basis, targets: Array, noises: Array, *, Z: Array, y: Array, noise: float, mean: float | None = None
     ) -> Posterior:
         """Condition on ``targets``, the observations of a basis: the values y at Z first, then derivatives.
 
@@ -74,7 +74,8 @@ class Posterior(SurrogatePosterior):
         else:
             alpha = _solve(L, (targets - mean * ones)[:, None])[:, 0]
         inverse, _ = dtrtri(L, lower=1)
-        return cls(basis.kernel, noise, mean, Z, y, basis, np.ascontiguousarray(inverse), alpha)
+        R = np.ascontiguousarray(inverse)
+        return cls(kernel=basis.kernel, noise=noise, mean=mean, Z=Z, y=y, basis=basis, R=R, alpha=alpha)
 
     def __len__(self) -> int:
         return len(self.y)

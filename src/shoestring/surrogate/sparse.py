@@ -138,9 +138,6 @@ class FITC(SparseGP):
     approximation: ClassVar[Approximation] = "fitc"
 
 
-Model = GP | VFE | FITC
-
-
 def inducing_points(A: Array, Z: Array, y: Array, count: int) -> Array:
     """Up to ``count`` different rows of Z: the best, and others spread over the scaled features A. Deterministic."""
     best = np.argsort(y, kind="stable")[: max(1, round(BEST_SHARE * count))].astype(np.intp)

@@ -45,7 +45,7 @@ Approximation = Literal["vfe", "fitc"]
 JITTER = 1e-8  # as a share of s2: inducing points may coincide. Small beside the lowest noise in the bounds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SparseSolution:
     """The data as the inducing points represent them; ``left`` is s2 - q_ii, ``b`` is V a, ``value`` is F."""
 
@@ -82,7 +82,7 @@ class SparseSolution:
         value = -0.5 * (float((y - mean) @ a) + log_det + n * LOG_2PI + mean**2 / TAU2)  # (1)
         if approximation == "vfe":
             value -= 0.5 * float(left.sum()) / noise
-        return cls(V, left, lam, C, root, mean, a, b, value)
+        return cls(V=V, left=left, lam=lam, C=C, root=root, mean=mean, a=a, b=b, value=value)
 
 
 class SparseMarginalLikelihood:
@@ -166,7 +166,8 @@ def sparse_posterior(
     e, E = np.linalg.eigh(solution.C - np.eye(len(U)))
     e = np.maximum(e, 0.0)
     R = np.sqrt(e / (1.0 + e))[:, None] * (E.T @ from_L)  # (5)
-    return Posterior(kernel, noise, solution.mean, Z, y, Basis(kernel, (ValueBlock(B),)), R, from_L.T @ solution.b)
+    basis, alpha = Basis(kernel, (ValueBlock(B),)), from_L.T @ solution.b
+    return Posterior(kernel=kernel, noise=noise, mean=solution.mean, Z=Z, y=y, basis=basis, R=R, alpha=alpha)
 
 
 def _root(kernel: Kernel, B: Array) -> Array:

@@ -7,6 +7,7 @@ is mapped back through the output transform. A probability needs no mapping.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..data.history import History
 from ..errors import SpaceExhausted
 from ..surrogate.belief import Belief
 from ..surrogate.gp import GP
-from .base import StopRule, Verdict, belief_of, rule_optimizer
+from .base import CANDIDATES_ONLY, RULE_OPTIONS, StopRule, Verdict, belief_of, rule_optimizer
 
 DEFAULT_MODEL = GP(output="standard")  # of a rule that is called with a history alone
 
@@ -41,17 +42,8 @@ class EIBelow(StopRule):
         return history.evaluations >= self.after
 
     def check(self, history: History, belief: Belief | None = None) -> Verdict:
-        found = highest(LogEI(), history, belief, self.after)
-        if isinstance(found, Verdict):
-            return found
-        belief, optimum = found
-        if belief.output.kind == "standard":
-            value = math.exp(min(optimum.value + math.log(belief.output.scale), 700.0))
-        else:
-            features = belief.encoding.features(optimum.u[None, :])
-            chance = 0.0 if belief.feasibility is None else float(belief.feasibility.log_probability(features)[0])
-            value = belief.gain(features) * math.exp(chance)
-        return threshold_verdict("expected improvement", value, self.gain)
+        what = "expected improvement"
+        return check_threshold(what, LogEI(), history, belief, threshold=self.gain, after=self.after, value_of=gain_at)
 
 
 @dataclass(frozen=True)
@@ -69,26 +61,53 @@ class PIBelow(StopRule):
         return history.evaluations >= self.after
 
     def check(self, history: History, belief: Belief | None = None) -> Verdict:
-        found = highest(PI(margin=0.0), history, belief, self.after)
-        if isinstance(found, Verdict):
-            return found
-        return threshold_verdict("probability of improvement", float(np.exp(found[1].value)), self.chance)
+        def probability(belief: Belief, optimum: Optimum) -> float:
+            return float(np.exp(optimum.value))
+
+        what, acquisition = "probability of improvement", PI(margin=0.0)
+        return check_threshold(
+            what, acquisition, history, belief, threshold=self.chance, after=self.after, value_of=probability
+        )
 
 
-def highest(acquisition: Acquisition, history: History, belief: Belief | None, after: int) -> tuple[Belief, Optimum] | Verdict:
-    """Where the acquisition is highest over the space; a verdict where there is nothing to compute or nothing left."""
+def gain_at(belief: Belief, optimum: Optimum) -> float:
+    """Expected improvement at the optimum, in the user's units; the probability of failure counts."""
+    if belief.output.kind == "standard":
+        return math.exp(min(optimum.value + math.log(belief.output.scale), 700.0))
+    features = belief.encoding.features(optimum.u[None, :])
+    chance = 0.0 if belief.feasibility is None else float(belief.feasibility.log_probability(features)[0])
+    return belief.gain(features) * math.exp(chance)
+
+
+def check_threshold(
+    what: str,
+    acquisition: Acquisition,
+    history: History,
+    belief: Belief | None,
+    *,
+    threshold: float,
+    after: int,
+    value_of: Callable[[Belief, Optimum], float],
+) -> Verdict:
+    """Compare the highest value of an acquisition with a threshold.
+
+    In a run, a few candidates are looked at first: where one of them is above the threshold, there is nothing more to find out.
+    """
     found = history.evaluations
     if found < after:
         return Verdict(False, f"{found} of the {after} evaluations are there after which the model is asked")
+    searches = (RULE_OPTIONS,) if belief is None else (CANDIDATES_ONLY, RULE_OPTIONS)
     belief = belief_of(history, DEFAULT_MODEL) if belief is None else belief
-    optimizer = rule_optimizer(to_dataset(history), belief.encoding, anywhere=False)
-    try:
-        return belief, optimizer.maximize(acquisition.averaged_surface(belief, optimizer.rng))
-    except SpaceExhausted as end:
-        return Verdict(True, str(end))
-
-
-def threshold_verdict(what: str, value: float, threshold: float) -> Verdict:
+    data, value = to_dataset(history), math.nan
+    for options in searches:
+        optimizer = rule_optimizer(data, belief.encoding, anywhere=False, options=options)
+        try:
+            value = value_of(belief, optimizer.maximize(acquisition.averaged_surface(belief, optimizer.rng)))
+        except SpaceExhausted as end:
+            return Verdict(True, str(end))
+        if value >= threshold:
+            break
     low = value < threshold
-    reason = f"the highest {what} is {rounded(value)}, {'below' if low else 'not below'} {rounded(threshold)}"
+    more = "" if low or len(searches) == 1 else " or more"
+    reason = f"the highest {what} is {rounded(value)}{more}, {'below' if low else 'not below'} {rounded(threshold)}"
     return Verdict(low, reason, {what: value, "threshold": threshold})

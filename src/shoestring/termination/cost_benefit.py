@@ -27,7 +27,7 @@ from ..errors import SpaceExhausted
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from ..surrogate.gp import GP
-from .base import StopRule, Verdict, belief_of, rule_optimizer, with_cost
+from .base import CANDIDATES_ONLY, RULE_OPTIONS, StopRule, Verdict, belief_of, rule_optimizer, with_cost
 
 DEFAULT_MODEL = GP()  # of a rule that is called with a history alone
 
@@ -60,19 +60,23 @@ class WorthIt(StopRule):
         found = history.evaluations
         if found < self.after:
             return Verdict(False, f"{found} of the {self.after} evaluations are there after which gain and cost are compared")
+        searches = (RULE_OPTIONS,) if belief is None else (CANDIDATES_ONLY, RULE_OPTIONS)
         if belief is None:
             belief = belief_of(history, DEFAULT_MODEL, self.cost_model or AutoCost())
         elif self.cost_model is not None:
             belief = with_cost(belief, history, self.cost_model)
         if belief.cost is None:
             return Verdict(False, "no trial has a cost yet that its gain could be compared with")
-        data = to_dataset(history)
-        optimizer = rule_optimizer(data, belief.encoding, anywhere=False)
-        try:
-            optimum = optimizer.maximize(EIpu().averaged_surface(belief, optimizer.rng))
-        except SpaceExhausted as end:
-            return Verdict(True, str(end))
-        gain, cost = gain_and_cost(belief, optimum.u)
+        data, gain, cost = to_dataset(history), 0.0, 1.0
+        for options in searches:  # a few candidates first: where one of them is worth its cost, there is nothing more to find out
+            optimizer = rule_optimizer(data, belief.encoding, anywhere=False, options=options)
+            try:
+                optimum = optimizer.maximize(EIpu().averaged_surface(belief, optimizer.rng))
+            except SpaceExhausted as end:
+                return Verdict(True, str(end))
+            gain, cost = gain_and_cost(belief, optimum.u)
+            if gain > self.price * cost:
+                break
         pending = expected_log_cost(belief.cost, data.pending) if len(data.pending) else np.empty(0)
         evidence = {
             "gain": gain, "cost": cost, "price": self.price, "worth": gain / cost, "pending_cost": float(np.exp(pending).sum()),

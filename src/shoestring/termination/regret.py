@@ -12,9 +12,11 @@ mu and s are those of a model of the best half of the evaluations (section 4.2).
 fidelity; a config that was evaluated at a lower one counts by what the model says of its target. The second minimum is over the
 whole space, found by the acquisition optimizer.
 
-With a study's belief the model is the study's own: its surrogate, its hyperparameters and its output transform, given the best
-half of what it learnt from. No model is fitted. Transforms rise with the value, so the ends of both bounds are mapped back to the
-user's units. With a history alone it is the paper's: a GP of its own, fitted to the best half of the values as they are.
+With a study's belief, all comes from the study's own model and from what it learnt, of many trials perhaps a subset. The bound of
+everything is that of the belief itself: no model is fitted. Output transforms rise with the value, so the ends of both bounds are
+mapped back to the user's units. For the best half an exact GP is fitted anew, as in the paper, from the belief's hyperparameters.
+A sparse model or one from outside keeps its hyperparameters: its posterior is restricted to the best half, and its amplitude is
+estimated anew in closed form. With a history alone, a GP is fitted to the values as they are.
 
 Equation 8 is the correction of Nadeau and Bengio (2003): folds share training data, so their spread alone says too little. With
 folds of different sizes n_i of N rows the ratio is the mean of n_i / (N - n_i), or of n_i over the training rows where the folds
@@ -33,8 +35,9 @@ the tolerance, three of four are stopped, and the bound is below the true regret
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,12 +53,17 @@ from ..data.trial import State
 from ..errors import MethodError
 from ..numerics import Array
 from ..space.encoding import Encoding
+from ..surrogate.base import SurrogatePosterior
 from ..surrogate.belief import Belief, fit_belief
-from ..surrogate.gp import GP
+from ..surrogate.gp import GP, layout_for, posterior_under
+from ..surrogate.output_transform import OutputTransform
+from ..surrogate.posterior import Posterior
+from ..surrogate.subset import sample_by_rank
 from .base import CANDIDATES_ONLY, RULE_OPTIONS, StopRule, Verdict, rule_optimizer
 
 PAPER_MODEL = GP(output="standard")
 MIN_ROWS = 3  # evaluations that the model is given at least
+MAX_LEARNING_ROWS = 128  # of the best half: its hyperparameters are learnt from so many, its posterior holds all
 BEST_HALF_CAUTION = 2.0  # factor of beta for the best half, in SureBound
 
 
@@ -132,12 +140,13 @@ class SureBound(RegretBound):
     """
 
     def bound(self, history: History, belief: Belief | None = None, enough: float = math.inf) -> Bound:
-        model = BoundModel.of(history, belief)
-        narrow = model.bound(self.top, self.delta, enough, caution=BEST_HALF_CAUTION)
-        if narrow.regret > enough:
-            return narrow
-        wide = model.bound(1.0, self.delta, enough)
-        return max(narrow, wide, key=lambda bound: bound.regret)
+        model, found = BoundModel.of(history, belief), list[Bound]()
+        parts = [(self.top, BEST_HALF_CAUTION), (1.0, 1.0)]
+        for top, caution in parts if belief is None else reversed(parts):  # the cheaper one first: with a belief it needs no fit
+            found.append(model.bound(top, self.delta, enough, caution=caution))
+            if found[-1].regret > enough:
+                break
+        return max(found, key=lambda bound: bound.regret)
 
 
 @dataclass(frozen=True)
@@ -203,12 +212,65 @@ class BoundModel:
             start = {"theta": known["theta"], "trials": len(self.data.y)} if known and known.get("theta") else None
             part = replace(self.data.select(rows), pending=self.data.pending[:0])
             return fit_belief(part, self.encoding, PAPER_MODEL, start)
+        if len(rows) == len(self.data.y):
+            return self._each_sample(lambda one: one.fit.posterior)
+        if isinstance(self.belief.model, GP):
+            return self._refitted(rows, self.belief.model)
+        return self._each_sample(lambda one: one.fit.posterior if one.fit.restrict is None else rescaled(one.fit.restrict(rows)))
 
-        def given_best(one: Belief) -> Belief:
-            whole = len(rows) == len(self.data.y) or one.fit.restrict is None
-            return replace(one, objective=one.fit.posterior if whole else one.fit.restrict(rows))  # type: ignore[misc]
+    def _each_sample(self, posterior_of: Callable[[Belief], Any]) -> Belief:
+        """The study's belief with another posterior for each hyperparameter sample."""
+        assert self.belief is not None
+        samples = tuple(replace(one, objective=posterior_of(one)) for one in self.belief.hyperparameter_samples)
+        return replace(self.belief, objective=posterior_of(self.belief), hyperparameter_samples=samples)
 
-        return replace(given_best(self.belief), hyperparameter_samples=tuple(map(given_best, self.belief.hyperparameter_samples)))
+    def _refitted(self, rows: NDArray[np.intp], model: GP) -> Belief:
+        """The study's GP fitted to the values of some rows as they are, from the hyperparameters of the belief."""
+        assert self.belief is not None
+        y, Z = self.data.y[rows], self.encoding.features(self.data.U[rows])
+        output = OutputTransform.of(y, "standard")
+        learn = sample_by_rank(y, MAX_LEARNING_ROWS)
+        groups, fidelities, targets = self.encoding.groups, self.encoding.fidelities, output.forward(y)
+        exact = replace(model, inference="map", subset=None)
+        fit = exact.fit(Z[learn], targets[learn], groups, start=self.belief.fit.theta, cold=False, fidelities=fidelities)
+        posterior = fit.posterior
+        if len(learn) < len(rows):
+            posterior = posterior_under(fit.theta, layout_for(exact, groups, fidelities, None), model.kernel, Z, targets, None)
+        return replace(self.belief, objective=posterior, output=output, hyperparameter_samples=())
+
+
+@dataclass(frozen=True)
+class RescaledPosterior(SurrogatePosterior):
+    """A posterior with another amplitude: the same mean, the variance times a factor."""
+
+    of: Posterior
+    factor: float
+
+    @property
+    def noise(self) -> float:  # type: ignore[override]
+        return self.of.noise
+
+    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+        mean, variance = self.of.mean_and_variance(X)
+        return mean, self.factor * variance
+
+    def with_gradients(self, X: Array) -> tuple[Array, Array, Array, Array]:
+        mean, variance, d_mean, d_variance = self.of.with_gradients(X)
+        return mean, self.factor * variance, d_mean, self.factor * d_variance
+
+    def covariance(self, X: Array, Y: Array | None = None) -> Array:
+        return self.factor * self.of.covariance(X, Y)
+
+    def condition(self, X: Array, y: Array, noise: float | None = None) -> RescaledPosterior:
+        return replace(self, of=self.of.condition(X, y, noise))
+
+
+def rescaled(posterior: Any) -> Any:
+    """The posterior with the amplitude of its own values: c = (1 + sum (y - m)^2 / (s2 + noise)) / (1 + n)."""
+    if not isinstance(posterior, Posterior):
+        return posterior
+    spread = float(((posterior.y - posterior.mean) ** 2).sum()) / (posterior.kernel.variance + posterior.noise)
+    return RescaledPosterior(posterior, (1.0 + spread) / (1.0 + len(posterior.y)))
 
 
 def extremes(

@@ -55,7 +55,8 @@ class AcquisitionContract:
                 step = np.zeros(U.shape[1])
                 step[column] = 1e-6
                 differences = (surface(U + step, False)[0] - surface(U - step, False)[0]) / 2e-6
-                np.testing.assert_allclose(gradient[:, column], differences, rtol=0.02, atol=0.02 * max(1.0, np.abs(gradient).max()))
+                tolerance = 0.02 * max(1.0, float(np.abs(gradient).max()))
+                np.testing.assert_allclose(gradient[:, column], differences, rtol=0.02, atol=tolerance)
 
     def test_it_selects_a_point_of_the_space(self) -> None:
         for space in SPACES:

@@ -39,7 +39,7 @@ class CostModelContract:
     def test_gradients_are_those_of_differences(self) -> None:
         posterior, _ = self.fitted("numbers")
         U = np.random.default_rng(1).uniform(0.2, 0.8, (5, 2))
-        mean, variance, d_mean, d_variance = posterior.log_cost_with_gradient(U)
+        mean, _, d_mean, d_variance = posterior.log_cost_with_gradient(U)
         np.testing.assert_allclose(mean, posterior.log_cost(U)[0], rtol=1e-9, atol=1e-9)
         for column in range(2):
             step = np.zeros(2)
@@ -51,7 +51,8 @@ class CostModelContract:
     def test_a_cost_aware_study_runs_within_a_budget_in_cost_and_replay_agrees(self) -> None:
         for space in SPACES:
             def study(space: str = space) -> Study:
-                return Study(SPACES[space], EIpu(), stop=None, seed=1, initial=4, cost_model=self.make(), budget=Budget(cost=60.0))
+                options = {"seed": 1, "initial": 4, "cost_model": self.make(), "budget": Budget(cost=60.0)}
+                return Study(SPACES[space], EIpu(), stop=None, **options)  # type: ignore[arg-type]
 
             first = run(study(), 9, fail_every=4)
             assert configs(first) == configs(run(study(), 9, fail_every=4))

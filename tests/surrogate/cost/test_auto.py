@@ -35,17 +35,21 @@ def test_with_more_data_the_parts_are_mixed_by_their_scores():
     np.testing.assert_allclose(np.log(mixture.weights / mixture.weights[0]), np.array(expected) - expected[0])
 
 
-def test_with_many_data_one_is_chosen():
-    for law, flexible in ((product_law, False), (wavy_law, True)):
-        posterior = AutoCost().fit(draw(SPACE, 60, law=law), ENCODING)
-        assert not isinstance(posterior, Mixture)
-        assert ("GP" in posterior.name) or not flexible
+@pytest.fixture(scope="module")
+def fitted_to_many():
+    """The posterior after many costs of the wavy law."""
+    return AutoCost().fit(draw(SPACE, 60, law=wavy_law), ENCODING)
 
 
-def test_a_law_that_is_far_from_linear_gets_a_gp_when_data_are_many():
-    posterior = AutoCost().fit(draw(SPACE, 60, law=wavy_law), ENCODING)
+def test_with_many_data_one_is_chosen(fitted_to_many):
+    assert not isinstance(AutoCost().fit(draw(SPACE, 60, law=product_law), ENCODING), Mixture)
+    assert not isinstance(fitted_to_many, Mixture)
+    assert "GP" in fitted_to_many.name
+
+
+def test_a_law_that_is_far_from_linear_gets_a_gp_when_data_are_many(fitted_to_many):
     linear = LinearCost(None).fit(draw(SPACE, 60, law=wavy_law), ENCODING)
-    assert rmse(posterior, TEST, wavy_law(SPACE, TEST)) < 0.5 * rmse(linear, TEST, wavy_law(SPACE, TEST))
+    assert rmse(fitted_to_many, TEST, wavy_law(SPACE, TEST)) < 0.5 * rmse(linear, TEST, wavy_law(SPACE, TEST))
 
 
 @pytest.mark.parametrize("n", [10, 20])

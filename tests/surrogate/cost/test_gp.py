@@ -72,5 +72,5 @@ def test_few_equal_or_extreme_costs_are_finite_and_not_too_sure(n, level):
 
 
 def test_the_features_must_be_at_least_one():
-    with pytest.raises(MethodError, match="features .* whole number of 1 or more"):
+    with pytest.raises(MethodError, match=r"features .* whole number of 1 or more"):
         LogGPCost(0)

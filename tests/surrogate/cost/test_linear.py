@@ -52,7 +52,7 @@ def test_no_more_hyperparameters_than_asked_for(features):
 
 @pytest.mark.parametrize("features", [0, -1, 1.5, True, "all"])
 def test_a_number_of_features_that_cannot_be_is_refused(features):
-    with pytest.raises(MethodError, match="features .* whole number of 1 or more"):
+    with pytest.raises(MethodError, match=r"features .* whole number of 1 or more"):
         LinearCost(features)
 
 

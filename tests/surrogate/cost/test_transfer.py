@@ -1,4 +1,5 @@
 import builtins
+import functools
 
 import numpy as np
 import pytest
@@ -46,13 +47,19 @@ ROWS = earlier_rows()
 TRUTH = product_law(SPACE, TEST) + task_law(TASK)
 
 
+@functools.cache
+def transfer_from_rows(regressor="task_linear"):
+    """One model for each regressor: its offline fit is cached with it, and an MLP takes a second."""
+    return TransferCost.from_rows(ROWS, TASK, regressor=regressor)
+
+
 def task_costs(n, seed=0):
     costs = draw(SPACE, n, seed)
     return costs.with_gamma(costs.log_cost + task_law(TASK))
 
 
 def test_from_the_first_trial_on_the_task_aware_model_knows_the_cost():
-    posterior = TransferCost.from_rows(ROWS, TASK).fit(NONE, ENCODING)
+    posterior = transfer_from_rows().fit(NONE, ENCODING)
     assert posterior.name == "transferred (task_linear, 150 rows)"
     assert rmse(posterior, TEST, TRUTH) < 0.5
     mean, variance = posterior.log_cost(TEST)
@@ -65,14 +72,14 @@ def test_with_few_evaluations_it_beats_the_online_model(n):
     errors = []
     for seed in range(6):
         costs = task_costs(n, seed)
-        fits = [TransferCost.from_rows(ROWS, TASK).fit(costs, ENCODING), LinearCost().fit(costs, ENCODING)]
+        fits = [transfer_from_rows().fit(costs, ENCODING), LinearCost().fit(costs, ENCODING)]
         errors.append([rmse(fit, TEST, TRUTH) for fit in fits])
     transferred, online = np.mean(errors, axis=0)
     assert transferred < 0.6 * online
 
 
 def test_a_shift_of_the_whole_task_is_learned_from_a_few_evaluations():
-    naive = TransferCost.from_rows(ROWS, TASK, regressor="linear")
+    naive = transfer_from_rows("linear")
     before = rmse(naive.fit(NONE, ENCODING), TEST, TRUTH)
     after = naive.fit(task_costs(3), ENCODING)
     assert "shift" in after.name or "constant" in after.name
@@ -96,7 +103,7 @@ def test_pure_noise_is_overruled_by_name():
 
 @pytest.mark.parametrize("regressor", REGRESSORS)
 def test_every_regressor_learns_the_law(regressor):
-    posterior = TransferCost.from_rows(ROWS, TASK, regressor=regressor).fit(task_costs(3), ENCODING)
+    posterior = transfer_from_rows(regressor).fit(task_costs(3), ENCODING)
     constant = float(np.sqrt(np.mean((TRUTH - TRUTH.mean()) ** 2)))
     assert rmse(posterior, TEST, TRUTH) < 0.8 * constant
     for array in (*posterior.log_cost_with_gradient(TEST[:20]), *posterior.leave_one_out()):
@@ -114,13 +121,13 @@ def test_gradients_of_the_linear_ones(n):
 
 
 def test_the_gradient_of_a_network_points_the_right_way():
-    posterior = TransferCost.from_rows(ROWS, TASK, regressor="mlp").fit(NONE, ENCODING)
+    posterior = transfer_from_rows("mlp").fit(NONE, ENCODING)
     slope = posterior.log_cost_with_gradient(TEST[:40])[2]
     assert (slope[:, 0] > 0).mean() > 0.9  # more rounds cost more
 
 
 def test_leave_one_out_of_a_shift_is_what_a_refit_without_the_row_predicts():
-    model, costs = TransferCost.from_rows(ROWS, TASK), task_costs(2)
+    model, costs = transfer_from_rows(), task_costs(2)
     mean, variance = model.fit(costs, ENCODING).leave_one_out()
     refit = model.fit(observed(costs.U[1:], costs.log_cost[1:]), ENCODING)
     there, spread = refit.log_cost(costs.U[:1])

@@ -46,7 +46,7 @@ def lookahead(
     """
     owner: Any = getattr(study, "study", study)
     history = study.history
-    found = look_along(owner.context_of(history), along, at, outcome, method)
+    found = look_along(owner.suggester.context(history), along, at, outcome, method)
     panels = panels_for(path, ax)
     counted = plural(len(history), "trial")
     if found is None:
