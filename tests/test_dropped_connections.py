@@ -7,7 +7,7 @@ import pytest
 
 import shoestring as st
 from tests.kept import SPACE, bowl
-from tests.storage.test_failures import END_ALL, Weather
+from tests.storage.test_failures import END_ALL, FailingCommits
 
 
 def random_study(storage, **options):
@@ -19,11 +19,11 @@ def test_a_result_is_there_once_when_connections_break(database, monkeypatch, wh
     """``after``: it has been written, and the answer is lost."""
     storage, evaluated = database.open(), []
     kept = random_study(storage)
-    weather = Weather(storage, monkeypatch)
+    commits = FailingCommits(storage, monkeypatch)
 
     def objective(config):
         evaluated.append(config)
-        setattr(weather, when, 2)
+        setattr(commits, when, 2)
         return st.Outcome(bowl(config), cost=1.0)
 
     history = kept.minimize(objective, 4).history
@@ -36,7 +36,7 @@ def outlive(database, monkeypatch, seconds, lease):
     """A trial that lasts for several leases, whose connections break again and again."""
     storage = database.open()
     kept, other = random_study(storage, lease=lease), random_study(database.open())
-    weather, asked = Weather(storage, monkeypatch), []
+    commits, asked = FailingCommits(storage, monkeypatch), []
 
     def objective(config, trial):
         until = time.monotonic() + seconds
@@ -44,7 +44,7 @@ def outlive(database, monkeypatch, seconds, lease):
             if database.server is not None:
                 database.server.execute(END_ALL)
             else:
-                weather.before = weather.after = 1
+                commits.before = commits.after = 1
             time.sleep(lease / 5)
         asked.append(other.ask().config)
         return bowl(config)

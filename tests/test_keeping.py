@@ -235,7 +235,7 @@ def test_what_another_process_has_settled_is_taken_over(database):
 
 
 def test_the_worker_of_a_config_that_has_failed_by_its_losses_may_be_alive_after_all(database, monkeypatch):
-    monkeypatch.setattr("shoestring.storage.trial_lifecycle.LOSSES", 1)
+    monkeypatch.setattr("shoestring.storage.trial_lifecycle.MAX_LOST_WORKERS", 1)
     owner, other = (study(database, method=st.Random(), lease=0.2) for _ in range(2))
     trial = owner.ask()
     owner.state.heartbeat.let_go(trial.number)

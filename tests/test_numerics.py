@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import threadpoolctl
 
-from shoestring.numerics import cholesky, log_h, one_thread, single_threaded
+from shoestring.acquisition.improvement import log_h
+from shoestring.numerics import cholesky, one_thread, single_threaded
 
 
 def test_log_h_and_its_slope_are_finite_at_any_argument():

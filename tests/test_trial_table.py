@@ -12,7 +12,7 @@ from shoestring.data.trial import State
 from shoestring.data.trial_table import ARRAYS, TrialTable, encode_configs
 from shoestring.errors import ConfigError, StudyError
 from shoestring.state import study_state
-from shoestring.storage.base import Changes, Stored
+from shoestring.storage.base import Changes, StoredTrial
 from tests.spaces import spaces
 from tests.trials import SPACE, closed, several, trials
 
@@ -106,8 +106,8 @@ def test_a_trial_that_does_not_fit_is_named_and_those_before_it_are_known(monkey
     study = st.Study(st.Space(kind=st.Choice("a", "b")))
     monkeypatch.setattr(study_state, "ROWS_PER_WRITE", part)
     kinds = ["a", "b", "c", "a"]
-    found = [Stored(st.Trial(number, {"kind": kind}), number + 1) for number, kind in enumerate(kinds)]
-    monkeypatch.setattr(study.storage, "since", lambda *_: Changes(4, found, []))
+    found = [StoredTrial(st.Trial(number, {"kind": kind}), number + 1) for number, kind in enumerate(kinds)]
+    monkeypatch.setattr(study.storage, "changes_since", lambda *_: Changes(4, found, []))
     for _ in range(2):
         with pytest.raises(StudyError, match="trial 2 is of a wider space"):
             study.refresh()

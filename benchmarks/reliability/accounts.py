@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from shoestring.data.trial import State
-from shoestring.storage.base import Stored
+from shoestring.storage.base import StoredTrial
 
 Line = dict[str, Any]
 
@@ -27,7 +27,7 @@ def read(journal: Path) -> list[Line]:
     return lines
 
 
-def judge(stored: Sequence[Stored], waiting: int, lines: Sequence[Line], goal: int) -> dict[str, Any]:
+def judge(stored: Sequence[StoredTrial], waiting: int, lines: Sequence[Line], goal: int) -> dict[str, Any]:
     """Counts; all under ``wrong`` must be 0.
 
     lost         acknowledged, and not in the storage with that state, value and config

@@ -67,7 +67,7 @@ def _read(gate: Any, address: str, seconds: float, page: bool) -> list[float]:
     gate.wait()
     if page:
         while time.monotonic() < until:
-            storage.since(study, 0)
+            storage.changes_since(study, 0)
             storage.best(study, False)
             time.sleep(PAGE)
     else:
@@ -94,7 +94,7 @@ def locks(address: Callable[[], str], storage: str, quick: bool) -> Row:
     seconds = 0.5 if quick else SLOW_READER
     answers = together(_either, [*calls, (_read, where, seconds, False), (_read, where, seconds, True)])
     times = [each for answer in answers if not isinstance(answer, Failed) for each in answer]
-    done = sum(each.trial.state is State.DONE for each in opened.since(study, 0).trials)
+    done = sum(each.trial.state is State.DONE for each in opened.changes_since(study, 0).trials)
     opened.close_connections()
     p99 = float(np.percentile(times, 99)) if times else float("inf")
     figures = {"p99_seconds": round(p99, 4), "slowest_seconds": round(max(times, default=0.0), 4), "p99_met": p99 < P99}

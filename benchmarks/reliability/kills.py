@@ -90,7 +90,7 @@ class Run:
     def open_trials(self) -> int:
         storage = open_storage(self.address)
         record = storage.find(coordinator.NAME)
-        trials = storage.since(record.id, 0).trials if record is not None else []
+        trials = storage.changes_since(record.id, 0).trials if record is not None else []
         storage.close_connections()
         return sum(each.trial.state is State.RUNNING for each in trials)
 
@@ -126,7 +126,7 @@ class Run:
 def report(run: Run) -> dict[str, Any]:
     storage = open_storage(run.address)
     record = storage.find(coordinator.NAME)
-    found = storage.since(record.id, 0) if record is not None else None
+    found = storage.changes_since(record.id, 0) if record is not None else None
     lines = accounts.read(run.journal)
     judged = accounts.judge(found.trials, len(found.queue), lines, run.goal) if found is not None else {"wrong": {"lost": 1}}
     judged["wrong"] |= {"damage": len(storage.check()), "crashes": len(run.crashes), "left_behind": run.left_behind}

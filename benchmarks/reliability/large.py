@@ -14,10 +14,7 @@ import numpy as np
 
 import shoestring as st
 from shoestring.data.trial import State, Trial
-from shoestring.storage import codec as text
-from shoestring.storage import open_storage, schema
-from shoestring.storage import rows as book
-from shoestring.storage import trial_lifecycle as totals
+from shoestring.storage import codec, open_storage, rows, schema, trial_lifecycle
 
 SPACE = st.Space(
     lr=st.Float(1e-5, 1e-1, log=True), depth=st.Int(2, 12), momentum=st.Float(0, 1), width=st.Int(8, 1024, log=True),
@@ -40,20 +37,20 @@ def fill(address: str, done: int, running: int = 0) -> None:
         found = Trial(number, config, suggestion=suggestion, asked_at=1.7e9 + number, basis={"seen": number})
         return found.finish(State.DONE, value=value, cost=1.0, seconds=1.0) if number < done else found
 
-    def rows(numbers: range) -> Iterator[dict[str, Any]]:
+    def trial_rows(numbers: range) -> Iterator[dict[str, Any]]:
         for number in numbers:
             made, clock = trial(number), number + 1
             row = {"study": key, "number": number, "at_target": True, "token": f"large-{number}", "asked": 1.7e9 + number}
-            yield row | book.columns(made, text.trial_text(made), (clock, None, clock if number < done else None), clock)
+            yield row | rows.trial_columns(made, codec.encode_trial(made), (clock, None, clock if number < done else None), clock)
 
     count = done + running
-    sums = totals.Totals(count, count, running, float(done), 0.0)
+    sums = trial_lifecycle.Totals(count, count, running, float(done), 0.0)
 
     def work(connection: Any) -> None:
         for first in range(0, count, PART):
-            connection.execute(schema.trials.insert(), list(rows(range(first, min(first + PART, count)))))
+            connection.execute(schema.trials.insert(), list(trial_rows(range(first, min(first + PART, count)))))
         where = schema.studies.c.id == key
-        connection.execute(schema.studies.update().where(where).values(clock=count, **book.totals_columns(sums)))
+        connection.execute(schema.studies.update().where(where).values(clock=count, **rows.totals_columns(sums)))
 
     storage._database.write(work)  # type: ignore[attr-defined]
     storage.close_connections()

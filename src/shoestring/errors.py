@@ -1,37 +1,39 @@
-"""Every error Shoestring raises on purpose.
+"""The exceptions of Shoestring: every error that it raises on purpose.
 
     ShoestringError
-    ├── SpaceError (ValueError)        a parameter or a space that cannot be
-    ├── ConfigError (ValueError)       a configuration that does not fit its space
+    ├── SpaceError (ValueError)        an invalid parameter or an invalid search space
+    ├── ConfigError (ValueError)       a configuration that does not fit its search space
     ├── BudgetError (ValueError)       a budget that cannot be read
     ├── OutcomeError (ValueError)      a result that cannot be recorded; the trial stays open
-    ├── MethodError (ValueError)       a method, model or rule that does not exist or does not fit
+    ├── MethodError (ValueError)       a method, model or rule that does not exist or does not fit the problem
     ├── StudyError (ValueError)        a stored study that cannot be read
-    ├── StorageError                   a place for studies that cannot be used
-    │   ├── Away                       it does not answer, but may do so later; what was not written can be written then
-    │   ├── Behind                     somebody else has written since one looked; look again
+    ├── StorageError                   a storage that cannot be used: missing, not writable, damaged, of another version
+    │   ├── StorageUnavailable         the storage does not answer now, but may answer later; ``Away`` is the same class
+    │   ├── Conflict                   another process has written first: read the changes and try again
     │   └── OverBudget                 the budget leaves no room for another trial
-    ├── ExecutionError                 workers that cannot be started, or were lost for good; nothing of the study is lost
-    ├── TrialError                     a trial that is unknown or already finished
-    ├── SpaceExhausted                 every configuration of a finite space has been tried
-    └── NothingFits                    no trial is expected to fit into what is left of the budget
+    ├── ExecutionError                 workers cannot be started, or the executor was lost; the study keeps all results
+    ├── TrialError                     a trial that does not exist or is already finished
+    ├── SpaceExhausted                 every configuration of a finite search space has been evaluated
+    └── NothingFits                    no affordable trial is left in the budget
 
-Messages say what is wrong, where, and how to mend it.
+``Conflict`` and ``OverBudget`` pass between a storage and a study. A user of ``Study`` does not see them.
+
+A message says what is wrong, where, and how to fix it.
 """
 
 from __future__ import annotations
 
 
 class ShoestringError(Exception):
-    """Base of all errors raised by Shoestring on purpose."""
+    """Base class of all errors that Shoestring raises on purpose."""
 
 
 class SpaceError(ShoestringError, ValueError):
-    """A parameter or a space that cannot be."""
+    """An invalid parameter or an invalid search space."""
 
 
 class ConfigError(ShoestringError, ValueError):
-    """A configuration that does not fit its space."""
+    """A configuration that does not fit its search space."""
 
 
 class BudgetError(ShoestringError, ValueError):
@@ -51,18 +53,21 @@ class StudyError(ShoestringError, ValueError):
 
 
 class StorageError(ShoestringError):
-    """A place for studies that cannot be used: not there, not writable, damaged, of another version."""
+    """A storage that cannot be used: it is missing, not writable, damaged, or of another version."""
 
 
 class StorageUnavailable(StorageError):
-    """Storage unavailable: it does not answer now, but may do so later. The server is down, or another program locks the file."""
+    """A storage that does not answer now but may answer later: the server is down, or another program locks the file.
+
+    The error is transient: what could not be written can be written later. ``st.Away`` is another name of this class.
+    """
 
 
-Away = StorageUnavailable  # the name of earlier versions
+Away = StorageUnavailable
 
 
 class Conflict(StorageError):
-    """Somebody else has written since one looked; look again."""
+    """A write conflict: another process has written first. Read the changes and try again."""
 
 
 class OverBudget(StorageError):
@@ -70,16 +75,16 @@ class OverBudget(StorageError):
 
 
 class ExecutionError(ShoestringError):
-    """Workers that cannot be started, or an executor that was lost for good. The study keeps all that it knows."""
+    """Workers that cannot be started, or an executor that was lost. The study keeps all results that it has."""
 
 
 class TrialError(ShoestringError):
-    """A trial that is unknown, or already finished."""
+    """A trial that does not exist or is already finished."""
 
 
 class SpaceExhausted(ShoestringError):
-    """Every configuration of a finite space has been tried."""
+    """Every configuration of a finite search space has been evaluated."""
 
 
 class NothingFits(ShoestringError):
-    """No trial is expected to fit into what is left of the budget."""
+    """No affordable trial is left: no trial is expected to fit into the rest of the budget."""

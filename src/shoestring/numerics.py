@@ -1,9 +1,6 @@
-"""Numerically stable functions, with the range in which each is exact: log h, log Phi, Cholesky with jitter, one BLAS thread.
+"""Numerically stable functions, with the range in which each is exact: log Phi, Cholesky with jitter, one BLAS thread.
 
-Notation
-    phi, Phi                    density and distribution function of the standard normal
-    h(z) = phi(z) + z Phi(z)    the expected improvement of N(mu, s^2) below y* is s h((y* - mu) / s)
-    M(z) = Phi(z) / phi(z)      Mills' ratio, sqrt(pi/2) erfcx(-z / sqrt 2)
+Notation: phi, Phi the density and the distribution function of the standard normal.
 """
 
 from __future__ import annotations
@@ -18,18 +15,14 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
-from scipy.special import erfcx, log_ndtr, ndtr
+from scipy.special import log_ndtr
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LOG_2PI = math.log(2 * math.pi)
-SERIES_FROM = 1e6  # z^2 from which on 1 + z M(z) is taken from its series: the difference has lost too many digits
 ASYMPTOTIC_BELOW = -1e3  # z below which phi / Phi is -z: the quotient underflows further out
-_ROOT_HALF = math.sqrt(0.5)
-_ROOT_HALF_PI = math.sqrt(math.pi / 2)
-_ROOT_INVERSE_2PI = 1.0 / math.sqrt(2 * math.pi)
 
 
 @functools.cache
@@ -70,25 +63,6 @@ def single_threaded(function: Function) -> Function:
             return function(*args, **kwargs)
 
     return cast(Function, wrapped)
-
-
-def log_h(z: Array) -> tuple[Array, Array]:
-    """log h(z) and its derivative Phi(z) / h(z), finite for every |z| up to 1e150 (Ament et al. 2023, equation 9).
-
-    Above -1 by the definition. Below, h = phi (1 + z M). The difference 1 + z M tends to 1 / z^2 - 3 / z^4, and is taken from
-    this series where it loses digits.
-    """
-    z = np.asarray(z, dtype=float)
-    near = np.maximum(z, -1.0)
-    cumulative = ndtr(near)
-    h = np.exp(-0.5 * near * near) * _ROOT_INVERSE_2PI + near * cumulative
-    far = np.minimum(z, -1.0)
-    mills = _ROOT_HALF_PI * erfcx(far * -_ROOT_HALF)
-    square = far * far
-    rest = np.where(square > SERIES_FROM, (1.0 - 3.0 / square) / square, 1.0 + far * mills)
-    below = z < -1.0
-    value = np.where(below, -0.5 * square - 0.5 * LOG_2PI + np.log(rest), np.log(h))
-    return value, np.where(below, mills / rest, cumulative / h)
 
 
 def log_Phi(z: Array) -> tuple[Array, Array]:

@@ -222,7 +222,7 @@ class Study:
         trial does: how long the trial stays reserved ("24h"), since no process renews it.
         """
         reserved = None if lease is None else duration_seconds(lease, "lease")
-        return self.suggester.ask(budget=self.budget, lease=reserved)[0]
+        return self.suggester.ask(budget=self.budget, lease=reserved)[0].detached()
 
     def ask_many(self, count: int) -> list[Trial]:
         """Several trials to evaluate at the same time, enqueued configs first; the others take each other into account.
@@ -230,7 +230,7 @@ class Study:
         As many calls of ``ask``, except that some methods value the batch as a whole (``KG``). Where the space or the budget
         holds fewer, these.
         """
-        return self.suggester.ask(whole_number(count, "count", 1), budget=self.budget)
+        return [trial.detached() for trial in self.suggester.ask(whole_number(count, "count", 1), budget=self.budget)]
 
     def tell(
         self,

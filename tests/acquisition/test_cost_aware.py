@@ -12,9 +12,8 @@ from scipy.optimize import brentq
 import shoestring as st
 from shoestring.acquisition.cost_aware import negative_log_cost
 from shoestring.acquisition.gittins import index_surface, solve_log_h
-from shoestring.acquisition.improvement import LogEI
+from shoestring.acquisition.improvement import LogEI, log_h
 from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
-from shoestring.numerics import log_h
 from shoestring.surrogate.belief import Spending
 from tests.differences import gradients_of
 from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, plane, told_study

@@ -39,7 +39,7 @@ def test_it_runs_on_numbers_and_on_mixed_conditional_spaces(space):
 
 
 def test_with_gradients_it_finds_a_minimum_in_few_trials():
-    result = st.minimize(reporting(bowl, bowl_gradient), plane(3), 8, method=st.DKG(), seed=0, initial=3, stop=None)
+    result = st.minimize(reporting(bowl, bowl_gradient), plane(3), 7, method=st.DKG(), seed=0, initial=3, stop=None)
     assert bowl(result.recommended.config) < 1e-3
 
 

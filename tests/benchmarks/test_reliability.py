@@ -11,9 +11,9 @@ import pytest
 from benchmarks.reliability import __main__ as command
 from benchmarks.reliability import accounts, choosing, items, large, places, processes, suite, team
 from shoestring.data.trial import State, Trial
-from shoestring.storage.base import Stored
+from shoestring.storage.base import StoredTrial
 
-BOTH = {name: set(places.KINDS) for name in ("database", "anywhere", "weather", "place", "storage")}  # fixtures
+BOTH = {name: set(places.KINDS) for name in ("database", "anywhere", "commits", "place", "storage")}  # fixtures
 
 
 def test_every_item_has_its_tests_on_each_storage():
@@ -33,7 +33,7 @@ def test_every_item_has_its_tests_on_each_storage():
 
 def done(number, value, at=None):
     config = {"x": number if at is None else at}
-    return Stored(Trial(number, config, State.DONE, value=value), 2 * number, None, 2 * number + 1)
+    return StoredTrial(Trial(number, config, State.DONE, value=value), 2 * number, None, 2 * number + 1)
 
 
 def said(*trials):
@@ -64,9 +64,9 @@ def test_nothing_is_there_twice_unless_it_was_abandoned():
     assert wrong(late, lines, 2) == {}
     assert wrong(late, lines, 1) == {}  # a late result may be one too many
     assert wrong(twins[:1], [*said(twins[0].trial), *said(twins[0].trial)], 1) == {"duplicated": 2}  # evaluated, acknowledged
-    gone = Stored(Trial(0, {"x": 0}, State.ABANDONED), 1, 2)
+    gone = StoredTrial(Trial(0, {"x": 0}, State.ABANDONED), 1, 2)
     assert wrong([gone, twins[1]], said(twins[1].trial), 1) == {}
-    assert wrong([Stored(Trial(0, {"x": 0}), 1)], [], 1) == {"left_open": 1, "budget": 1}
+    assert wrong([StoredTrial(Trial(0, {"x": 0}), 1)], [], 1) == {"left_open": 1, "budget": 1}
 
 
 def test_a_journal_may_end_in_the_middle_of_a_line(tmp_path):

@@ -65,7 +65,7 @@ def test_an_unexpected_error_is_shown_without_passwords(here: Path, monkeypatch:
 @pytest.mark.parametrize("words", [["ls"], ["ls", "--json"], ["doctor"], ["doctor", "--json"], ["show", "a"], ["db", "check"]])
 def test_a_password_appears_nowhere(here: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if the server cannot be reached."""
-    monkeypatch.setattr("shoestring.storage.postgres.PostgresServer.first_patience", 0.1)
+    monkeypatch.setattr("shoestring.storage.postgres.PostgresServer.first_wait_seconds", 0.1)
     run = call(*words, "--storage", ADDRESS)
     assert run.exit_code == 1
     assert SECRET not in run.output

@@ -79,6 +79,6 @@ def test_a_missing_package_is_reported_as_json(here: Path, monkeypatch: pytest.M
 def test_a_check_that_finds_damage_prints_it_and_exits_with_1(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin(here, trials=2)
     assert read("db", "check")["ok"]
-    monkeypatch.setattr("shoestring.storage.sql.SQLStudies.check", lambda self: ["broken"])
+    monkeypatch.setattr("shoestring.storage.sql.SQLStorage.check", lambda self: ["broken"])
     run = call("db", "check", "--json")
     assert (run.exit_code, json.loads(run.stdout)["problems"]) == (1, ["broken"])

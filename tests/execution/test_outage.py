@@ -45,9 +45,9 @@ def lock(tmp_path):
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch):
-    monkeypatch.setattr(outage, "SHORT", 0.1)
-    monkeypatch.setattr("shoestring.execution.runner.SHORT", 0.1)
-    monkeypatch.setattr("shoestring.state.study_state.SHORT", 0.1)
+    monkeypatch.setattr(outage, "SHORT_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("shoestring.execution.runner.SHORT_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("shoestring.state.study_state.SHORT_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(outage, "PAUSE_SECONDS", 0.05)
     monkeypatch.setattr(outage, "SILENT_SECONDS", 0.0)
 
@@ -178,7 +178,7 @@ def test_the_lease_of_a_result_that_is_held_is_renewed(lock, monkeypatch):
     study = st.Study(SPACE, st.Random(), storage=lock.path)
     trial = study.ask()
     lock.take()
-    with pytest.raises(st.Away), st.storage.patience.patience(0.05):
+    with pytest.raises(st.Away), st.storage.transactions.wait_limit(0.05):
         study.tell(trial, 1.0)
     assert study.state.heartbeat.token(trial.number) is not None
     assert trial.number in study.state.own_running

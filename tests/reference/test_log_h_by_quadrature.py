@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from shoestring.numerics import log_h
+from shoestring.acquisition.improvement import log_h
 
 Z = [-1e5, -3e4, -1001.0, -999.0, -300.0, -40.0, -10.0, -3.0, -1.01, -1.0, -0.99, -0.3, 0.0, 0.5, 2.0, 8.0, 25.0]
 

@@ -27,7 +27,7 @@ def test_a_late_result_of_a_trial_that_was_suggested_again_takes_no_second_place
 def test_the_place_of_a_trial_that_is_not_suggested_again_is_free():
     study = st.Study(SMALL, st.Hyperband())
     abandon(study, study.ask().number)
-    study.state.storage._books[study.state.study].queue.clear()
+    study.state.storage._studies[study.state.study].queue.clear()
     asked = [study.ask() for _ in range(9)]
     assert plans(asked) == [(0, 0, config) for config in range(1, 10)]  # but its number is not given to another configuration
 

@@ -86,7 +86,7 @@ def work_on(address: str, limits: Limits, cost: float = 1.0) -> list[int]:
     storage = open_storage(address)
     study, clock, next_number, numbers = storage.find("study").id, 0, 0, []
     while True:
-        changes = storage.since(study, clock)
+        changes = storage.changes_since(study, clock)
         clock = changes.clock
         next_number = max([next_number, *(each.trial.number + 1 for each in changes.trials)])
         try:
@@ -105,7 +105,7 @@ def empty_queue(address: str) -> list[int]:
     storage = open_storage(address)
     study, found = storage.find("study").id, []
     while True:
-        changes = storage.since(study, 0)
+        changes = storage.changes_since(study, 0)
         if not changes.queue:
             storage.close_connections()
             return found
@@ -131,9 +131,9 @@ def read_slowly(address: str, seconds: float) -> int:
     storage = open_storage(address)
     study = storage.find("study").id
     with storage._database.engine.connect() as connection, connection.begin():
-        from shoestring.storage import rows as statements
+        from shoestring.storage.rows import SELECT_TRIALS
 
-        rows = connection.execute(statements.TRIALS, {"study_": study})
+        rows = connection.execute(SELECT_TRIALS, {"study_": study})
         first = rows.fetchmany(1)
         time.sleep(seconds)
         rest = rows.fetchall()
@@ -142,7 +142,7 @@ def read_slowly(address: str, seconds: float) -> int:
 
 
 def tell_for_ever(address: str, pipe: Any, first: int) -> None:
-    """Ask and tell, and say of each result that it was kept, until somebody kills this process."""
+    """Ask and tell, and write the number of each result that was kept, until this process is killed."""
     storage = open_storage(address)
     study, number = storage.find("study").id, first
     while True:

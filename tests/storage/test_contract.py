@@ -1,4 +1,4 @@
-"""What every storage does, whatever it is."""
+"""The contract suite: what every storage does."""
 
 import threading
 
@@ -41,7 +41,7 @@ def test_a_study_is_revised(storage, study):
     storage.revise(study, {"seed": 1}, halted="enough", seconds=3.0)
     record = storage.find("study")
     assert (record.settings, record.halted, record.halts, record.seconds, record.clock) == ({"seed": 1}, "enough", 1, 3.0, 2)
-    changes = storage.since(study, 0)
+    changes = storage.changes_since(study, 0)
     assert (changes.halted, changes.halts, changes.seconds, changes.clock) == ("enough", 1, 3.0, 2)
     storage.revise(study, halted=None)
     assert storage.find("study").halted is None
@@ -57,12 +57,12 @@ def test_a_deleted_study_is_gone_and_its_number_with_it(storage, study):
     again, made = storage.begin("study", {})
     assert made
     assert again.id != study
-    assert storage.since(again.id, 0).trials == []
+    assert storage.changes_since(again.id, 0).trials == []
 
 
-def test_what_is_not_there_is_said(storage, study):
+def test_a_study_or_trial_that_does_not_exist_is_an_error(storage, study):
     for call in (
-        lambda: storage.since(99, 0),
+        lambda: storage.changes_since(99, 0),
         lambda: storage.write(99, running(0), lease=lease()),
         lambda: storage.close(99, done(0)),
         lambda: storage.enqueue(99, {}, {}),
@@ -73,6 +73,7 @@ def test_what_is_not_there_is_said(storage, study):
             call()
     assert storage.renew(99, {0: "token"}, 1.0) == {0}
     assert storage.reap(99, None) == []
+    assert storage.holders(99) == {}
     assert not storage.report(99, 0, "token", [])
     with pytest.raises(TrialError, match="no trial 7"):
         storage.close(study, done(7))
@@ -88,25 +89,25 @@ def test_a_trial_is_opened_and_closed(storage, study):
     assert (opened.trial, opened.clocks) == (running(0), (1, None, None))
     closed = storage.close(study, done(0, -0.25, folds=(0.5, -1.0), reports=({"value": 1.0, "fidelity": {}, "cost": None},)))
     assert closed.clocks == (1, None, 2)
-    assert storage.since(study, 0).trials == [closed]
+    assert storage.changes_since(study, 0).trials == [closed]
     assert closed.trial.folds == (0.5, -1.0)
     assert storage.find("study").trials == 1
 
 
-def test_since_tells_what_is_new(storage, study):
-    assert storage.since(study, 0) == storage.since(study, 5)
+def test_changes_since_returns_what_is_new(storage, study):
+    assert storage.changes_since(study, 0) == storage.changes_since(study, 5)
     for number in range(3):
         storage.write(study, running(number), lease=lease())
-    assert [each.trial.number for each in storage.since(study, 0).trials] == [0, 1, 2]
-    seen = storage.since(study, 0).clock
+    assert [each.trial.number for each in storage.changes_since(study, 0).trials] == [0, 1, 2]
+    seen = storage.changes_since(study, 0).clock
     assert seen == 3
-    assert storage.since(study, seen).trials == []
+    assert storage.changes_since(study, seen).trials == []
     storage.close(study, failed(2))
     storage.close(study, done(0))
-    news = storage.since(study, seen)
+    news = storage.changes_since(study, seen)
     assert [(each.trial.number, each.trial.state) for each in news.trials] == [(0, State.DONE), (2, State.FAILED)]
     assert news.clock == 5
-    assert [each.trial.number for each in storage.since(study, 4).trials] == [0]
+    assert [each.trial.number for each in storage.changes_since(study, 4).trials] == [0]
 
 
 def test_numbers_are_given_once(storage, study):
@@ -115,7 +116,7 @@ def test_numbers_are_given_once(storage, study):
         with pytest.raises(Conflict):
             storage.write(study, running(number), lease=lease())
     assert storage.find("study").clock == 1
-    assert len(storage.since(study, 0).trials) == 1
+    assert len(storage.changes_since(study, 0).trials) == 1
 
 
 def test_a_trial_from_elsewhere_is_closed_when_it_is_written(storage, study):
@@ -145,7 +146,7 @@ def test_a_result_is_written_once(storage, study):
     assert storage.close(study, failed(0), again=True) == first
     assert storage.close(study, pruned(0), again=True) == first
     assert storage.find("study").clock == clock
-    assert storage.since(study, 0).queue == []
+    assert storage.changes_since(study, 0).queue == []
 
 
 def test_an_abandoned_trial_keeps_its_late_result(storage, study):
@@ -153,23 +154,23 @@ def test_an_abandoned_trial_keeps_its_late_result(storage, study):
     gone = storage.close(study, pruned(0, cost=2.0), again=True)
     assert gone.clocks == (1, 2, None)
     assert storage.close(study, pruned(0, cost=5.0), again=True) == gone
-    assert len(storage.since(study, 0).queue) == 1
+    assert len(storage.changes_since(study, 0).queue) == 1
     late = storage.close(study, done(0, 7.0))
     assert late.clocks == (1, 2, 3)
     assert late.trial.state is State.DONE
     assert storage.close(study, pruned(0)) == late
 
 
-def test_reports_belong_to_whoever_holds_the_trial(storage, study):
+def test_reports_belong_to_the_worker_that_holds_the_trial(storage, study):
     mine = lease()
     storage.write(study, running(0), lease=mine)
     report = {"value": 0.5, "fidelity": {"epochs": 3}, "cost": None}
-    seen = storage.since(study, 0).clock
+    seen = storage.changes_since(study, 0).clock
     assert storage.report(study, 0, mine.token, [report])
-    assert [each.trial.reports for each in storage.since(study, seen).trials] == [(report,)]
+    assert [each.trial.reports for each in storage.changes_since(study, seen).trials] == [(report,)]
     assert not storage.report(study, 0, "another", [])
     assert not storage.report(study, 1, mine.token, [])
-    assert storage.since(study, 0).trials[0].clocks == (1, None, None)
+    assert storage.changes_since(study, 0).trials[0].clocks == (1, None, None)
     storage.close(study, done(0))
     assert not storage.report(study, 0, mine.token, [])
 
@@ -180,14 +181,14 @@ def test_what_comes_back_is_a_copy(storage, study):
     storage.enqueue(study, config, suggestion)
     config["x"].append(3)
     suggestion["by"] = "you"
-    changes = storage.since(study, 0)
+    changes = storage.changes_since(study, 0)
     assert changes.trials[0].trial.config == changes.queue[0].config == {"x": [1, 2]}
     assert changes.trials[0].trial.suggestion == changes.queue[0].suggestion == {"by": "me"}
     changes.trials[0].trial.config["x"].clear()
     changes.queue[0].config["x"] = None
     record = storage.find("study")
     record.settings["seed"] = 99
-    again = storage.since(study, 0)
+    again = storage.changes_since(study, 0)
     assert again.trials[0].trial.config == again.queue[0].config == {"x": [1, 2]}
     assert storage.find("study").settings == {"seed": 0}
 
@@ -201,37 +202,37 @@ def test_the_queue_keeps_its_order(storage, study):
     storage.enqueue(study, {"x": 0}, {}, first=True)
     storage.write(study, running(0), lease=lease())
     storage.close(study, pruned(0), again=True)
-    queue = storage.since(study, 0).queue
+    queue = storage.changes_since(study, 0).queue
     assert [entry.config["x"] for entry in queue] == [0.0, 0, 1, 2]
     assert queue[0].suggestion == {"by": "random"}
     assert queue[2].suggestion == {"by": "you"}
     assert storage.find("study").waiting == 4
-    assert storage.since(study, 99).queue == queue
+    assert storage.changes_since(study, 99).queue == queue
 
 
 def test_a_waiting_config_is_taken_once(storage, study):
     storage.enqueue(study, {"x": 1}, {})
-    (entry,) = storage.since(study, 0).queue
+    (entry,) = storage.changes_since(study, 0).queue
     storage.write(study, running(0), lease=lease(), queued=entry.id)
-    assert storage.since(study, 0).queue == []
+    assert storage.changes_since(study, 0).queue == []
     with pytest.raises(Conflict, match="taken"):
         storage.write(study, running(1), lease=lease(), queued=entry.id)
     other = storage.begin("other", {})[0].id
     storage.enqueue(other, {"x": 1}, {})
     with pytest.raises(Conflict):
-        storage.write(study, running(1), lease=lease(), queued=storage.since(other, 0).queue[0].id)
+        storage.write(study, running(1), lease=lease(), queued=storage.changes_since(other, 0).queue[0].id)
     assert storage.find("study").trials == 1
     assert storage.find("other").waiting == 1
 
 
 def test_a_trial_that_is_refused_leaves_the_queue_alone(storage, study):
     storage.enqueue(study, {"x": 1}, {})
-    (entry,) = storage.since(study, 0).queue
+    (entry,) = storage.changes_since(study, 0).queue
     with pytest.raises(OverBudget):
         storage.write(study, running(0), lease=lease(), queued=entry.id, limits=Limits(trials=0))
     with pytest.raises(Conflict):
         storage.write(study, running(5), lease=lease(), queued=entry.id)
-    assert storage.since(study, 0).queue == [entry]
+    assert storage.changes_since(study, 0).queue == [entry]
 
 
 # -- limits --------------------------------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def test_a_limit_of_cost_counts_what_runs_with_what_is_expected(storage, study):
     storage.write(study, running(4), lease=lease(), limits=Limits(cost=12.25))
 
 
-def test_a_guess_that_is_no_number_is_none(storage, study):
+def test_an_expected_cost_that_is_no_number_is_ignored(storage, study):
     for number, guess in enumerate((float("inf"), float("nan"), -1.0, None)):
         storage.write(study, running(number), lease=lease(), expected=guess, limits=Limits(cost=1.0))
 
@@ -279,7 +280,7 @@ def test_a_cost_that_cannot_be_is_refused(storage, study, cost):
     storage.write(study, running(0), lease=lease())
     with pytest.raises(StorageError):
         storage.close(study, done(0, cost=cost))
-    assert storage.since(study, 0).trials[0].trial == running(0)
+    assert storage.changes_since(study, 0).trials[0].trial == running(0)
 
 
 # -- the best ------------------------------------------------------------------------------------------------------------
@@ -307,7 +308,7 @@ def test_without_one_at_the_target_any_may_be_the_best(storage, study):
 # -- leases --------------------------------------------------------------------------------------------------------------
 
 
-def test_it_is_known_whose_the_running_trials_are(place):
+def test_the_workers_of_running_trials_are_known(place):
     storage = place.open()
     study = storage.begin("study", {})[0].id
     mine = lease(10.0)
@@ -345,13 +346,13 @@ def test_reaping_charges_the_time_as_a_lower_bound(place, monkeypatch):
     for number in range(3):
         storage.write(study, running(number), lease=lease(10.0), expected=100.0)
     storage.enqueue(study, {"x": "waiting"}, {})
-    seen = storage.since(study, 0).clock
+    seen = storage.changes_since(study, 0).clock
     place.wait(16.0)
     gone = storage.reap(study, 0.5)
     assert [(trial.number, trial.state, trial.seconds, trial.cost, trial.censored) for trial in gone] == [
         (number, State.ABANDONED, 10.0, 5.0, True) for number in range(3)  # the lease, not until somebody looked
     ]
-    changes = storage.since(study, seen)
+    changes = storage.changes_since(study, seen)
     assert [each.trial for each in changes.trials] == gone
     assert [each.clocks for each in changes.trials] == [(1, 5, None), (2, 5, None), (3, 5, None)]
     assert [entry.config["x"] for entry in changes.queue] == [0.0, 0.125, 0.25, "waiting"]
@@ -373,7 +374,7 @@ def test_without_a_price_the_time_is_kept_and_nothing_charged(place, monkeypatch
     assert (gone.number, gone.seconds, gone.cost, gone.censored) == (0, 10.0, None, False)
 
 
-# -- turns ---------------------------------------------------------------------------------------------------------------
+# -- the ask lock --------------------------------------------------------------------------------------------------------
 
 
 def test_suggestions_are_made_one_at_a_time(place):
@@ -382,7 +383,7 @@ def test_suggestions_are_made_one_at_a_time(place):
 
     def ask(storage):
         for _ in range(5):
-            with storage.asking(study):
+            with storage.ask_lock(study):
                 inside.append(1)
                 most.append(len(inside))
                 inside.pop()
@@ -396,15 +397,15 @@ def test_suggestions_are_made_one_at_a_time(place):
     assert len(most) == 20
 
 
-def test_turns_of_two_studies_do_not_wait_for_each_other(storage):
-    with storage.asking(1), storage.asking(2):
+def test_the_ask_locks_of_two_studies_do_not_wait_for_each_other(storage):
+    with storage.ask_lock(1), storage.ask_lock(2):
         pass
 
 
-def test_a_turn_ends_with_an_error(storage):
-    with pytest.raises(KeyError), storage.asking(1):
+def test_an_ask_lock_ends_with_an_error(storage):
+    with pytest.raises(KeyError), storage.ask_lock(1):
         raise KeyError
-    with storage.asking(1):
+    with storage.ask_lock(1):
         pass
 
 
@@ -428,7 +429,7 @@ def test_threads_share_a_storage(storage, study):
         thread.start()
     for thread in threads:
         thread.join()
-    stored = storage.since(study, 0).trials
+    stored = storage.changes_since(study, 0).trials
     assert [each.trial.value for each in stored] == [float(number) for number in range(20)]
     clocks = sorted(clock for each in stored for clock in (each.opened, each.closed))
     assert clocks == list(range(1, 41))
@@ -438,4 +439,4 @@ def test_connections_are_opened_again_when_needed(storage, study):
     storage.write(study, done(0))
     storage.close_connections()
     storage.close_connections()
-    assert len(storage.since(study, 0).trials) == 1
+    assert len(storage.changes_since(study, 0).trials) == 1

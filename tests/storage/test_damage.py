@@ -24,7 +24,7 @@ def whole(sqlite_place):
     for number in range(TRIALS):
         storage.write(study, done(number, number / 7, reports=({"note": "x" * 300},)))
     storage.enqueue(study, {"x": 1}, {})
-    changes = storage.since(study, 0)
+    changes = storage.changes_since(study, 0)
     storage.close_connections()
     assert not sqlite_place.path.with_name("tune.db-wal").exists()
     return sqlite_place.path, changes
@@ -38,7 +38,7 @@ def look(path, expected):
             record, made = storage.begin("study", {"seed": 7})
             assert not made, "the study was lost without a word"
             assert record.settings == {"seed": 7}
-            changes = storage.since(record.id, 0)
+            changes = storage.changes_since(record.id, 0)
             assert changes.trials == expected.trials, "trials were lost or changed without a word"
             assert [entry.config for entry in changes.queue] == [entry.config for entry in expected.queue]
             return "same"
@@ -106,7 +106,7 @@ def test_a_missing_trial_is_noticed(database):
         storage.write(study, done(number))
     database.execute("DELETE FROM trials WHERE number = 1")
     with pytest.raises(StorageError, match="of whose 3 trials 2 are there"):
-        storage.since(study, 0)
+        storage.changes_since(study, 0)
     assert any("trials" in problem for problem in storage.check())
 
 
@@ -115,7 +115,7 @@ def test_a_changed_value_is_noticed(database):
     study = storage.begin("study", {})[0].id
     storage.write(study, done(0, 0.5))
     database.execute("UPDATE trials SET record = replace(record, '0.5', '0.4')")
-    for call in (lambda: storage.since(study, 0), lambda: storage.best(study, False)):
+    for call in (lambda: storage.changes_since(study, 0), lambda: storage.best(study, False)):
         with pytest.raises(StorageError, match=r"trial 0 .* is damaged"):
             call()
     assert any("trial 0" in problem for problem in storage.check())
@@ -151,8 +151,8 @@ WAYS = [
     lambda storage, study: storage.studies(),
     lambda storage, study: storage.find("study"),
     lambda storage, study: storage.begin("study", {}),
-    lambda storage, study: storage.since(study, 0),
-    lambda storage, study: storage.since(study, 2),
+    lambda storage, study: storage.changes_since(study, 0),
+    lambda storage, study: storage.changes_since(study, 2),
     lambda storage, study: storage.best(study, True),
     lambda storage, study: storage.report(study, 1, "token", [{}]),
     lambda storage, study: storage.renew(study, {1: "token"}, 1.0),
@@ -228,10 +228,10 @@ def test_nothing_that_is_given_becomes_a_statement(database):
         storage.enqueue(study, {text: text}, {text: text})
         storage.close(study, failed(0, text))
         storage.revise(study, {text: text}, halted=text)
-        for call in (storage.delete, lambda number: storage.since(number, 0)):
+        for call in (storage.delete, lambda number: storage.changes_since(number, 0)):
             with contextlib.suppress(ShoestringError):
                 call(f"0 {text}")
         assert storage.find(text).settings == {text: text}
     assert sorted(database.execute(tables)) == before
-    assert len(storage.since(keep, 0).trials) == 1
+    assert len(storage.changes_since(keep, 0).trials) == 1
     assert storage.check() == []

@@ -1,4 +1,4 @@
-"""What fails for a moment is tried again, and nothing is written twice; what fails for good says where and what to do."""
+"""Transient errors are retried, and nothing is written twice; a permanent error says where it is and what to do."""
 
 import os
 import sqlite3
@@ -8,25 +8,24 @@ import pytest
 from sqlalchemy import event
 
 from shoestring.data.trial import State
-from shoestring.errors import Away, StorageError
-from shoestring.storage import open_storage
-from shoestring.storage import transactions as engine
-from shoestring.storage.patience import patience
+from shoestring.errors import StorageError, StorageUnavailable
+from shoestring.storage import open_storage, transactions
+from shoestring.storage.transactions import wait_limit
 from tests.storage.crowd import context
 from tests.storage.places import done, lease, pruned, running
 
 
-class Weather:
-    """Makes the connections of a storage fail: ``before`` a commit reaches the database, or ``after``, the answer being lost."""
+class FailingCommits:
+    """Makes commits fail: ``before`` they reach the database, or ``after``, so that only the answer is lost."""
 
     def __init__(self, storage, monkeypatch):
-        self.before = self.after = self.commits = 0
-        self.meanwhile = lambda: None  # what others do while an answer is lost
+        self.before = self.after = self.count = 0
+        self.meanwhile = lambda: None  # what others do after an answer was lost
         dialect = storage._database.engine.dialect
         commit = dialect.do_commit
 
         def do_commit(connection):
-            self.commits += 1
+            self.count += 1
             if self.before:
                 self.before -= 1
                 raise broken(connection)
@@ -38,11 +37,11 @@ class Weather:
                 raise error
 
         monkeypatch.setattr(dialect, "do_commit", do_commit)
-        monkeypatch.setattr(engine, "FIRST_PAUSE", 0.001)
+        monkeypatch.setattr(transactions, "FIRST_PAUSE_SECONDS", 0.001)
 
 
 def broken(connection):
-    """The connection is gone, and with it whatever it would have said."""
+    """The connection is gone, and with it the answer."""
     raw = connection.driver_connection if hasattr(connection, "driver_connection") else connection
     raw.close()
     if isinstance(raw, sqlite3.Connection):
@@ -53,20 +52,20 @@ def broken(connection):
 
 
 @pytest.fixture
-def weather(database, monkeypatch):
+def commits(database, monkeypatch):
     storage = database.open()
     storage.begin("study", {})
-    weather = Weather(storage, monkeypatch)
-    weather.storage, weather.study = storage, storage.find("study").id
-    return weather
+    commits = FailingCommits(storage, monkeypatch)
+    commits.storage, commits.study = storage, storage.find("study").id
+    return commits
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_nothing_is_written_twice(weather, when):
-    storage, study = weather.storage, weather.study
+def test_nothing_is_written_twice(commits, when):
+    storage, study = commits.storage, commits.study
 
     def fail():
-        setattr(weather, when, 2)
+        setattr(commits, when, 2)
 
     mine = lease()
     fail()
@@ -91,48 +90,48 @@ def test_nothing_is_written_twice(weather, when):
     assert made
     fail()
     storage.delete(record.id)
-    changes = storage.since(study, 0)
+    changes = storage.changes_since(study, 0)
     assert [each.trial.state for each in changes.trials] == [State.DONE, State.DONE, State.ABANDONED]
     assert [entry.config for entry in changes.queue] == [running(2).config, {"x": 1}]
     assert (changes.seconds, changes.halted, changes.halts) == (2.0, "enough", 1)
     assert [record.name for record in storage.studies()] == ["study"]
-    assert weather.commits > 20
+    assert commits.count > 20
     assert storage.check() == []
 
 
-def test_a_queued_trial_is_taken_once_when_the_answer_is_lost(weather):
-    storage, study = weather.storage, weather.study
+def test_a_queued_trial_is_taken_once_when_the_answer_is_lost(commits):
+    storage, study = commits.storage, commits.study
     storage.enqueue(study, {"x": 1}, {})
-    (entry,) = storage.since(study, 0).queue
-    weather.after = 1
+    (entry,) = storage.changes_since(study, 0).queue
+    commits.after = 1
     assert storage.write(study, running(0), lease=lease(), queued=entry.id).trial.number == 0
     assert storage.find("study").waiting == 0
 
 
-def test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try(weather, database, monkeypatch):
+def test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try(commits, database, monkeypatch):
     """The answer of enqueue is lost, and before it is tried again the config runs already."""
-    storage, study, other = weather.storage, weather.study, database.open()
+    storage, study, other = commits.storage, commits.study, database.open()
 
     def take():
-        (entry,) = other.since(study, 0).queue
+        (entry,) = other.changes_since(study, 0).queue
         other.write(study, running(0), lease=lease(), queued=entry.id)
 
     somebody = threading.Thread(target=take)
-    weather.after, weather.meanwhile = 1, somebody.start
-    monkeypatch.setattr(engine, "FIRST_PAUSE", 0.5)
+    commits.after, commits.meanwhile = 1, somebody.start
+    monkeypatch.setattr(transactions, "FIRST_PAUSE_SECONDS", 0.5)
     storage.enqueue(study, {"x": 1}, {})
     somebody.join()
-    assert storage.since(study, 0).queue == []
+    assert storage.changes_since(study, 0).queue == []
     assert storage.find("study").trials == 1
 
 
-def test_patience_ends(weather):
-    weather.before = 1000
-    with pytest.raises(Away) as caught, patience(0.05):
-        weather.storage.enqueue(weather.study, {"x": 1}, {})
-    assert weather.storage.url.rpartition("/")[2] in str(caught.value)
-    weather.before = 0
-    assert weather.storage.since(weather.study, 0).queue == []
+def test_the_wait_limit_ends_the_retries(commits):
+    commits.before = 1000
+    with pytest.raises(StorageUnavailable) as caught, wait_limit(0.05):
+        commits.storage.enqueue(commits.study, {"x": 1}, {})
+    assert commits.storage.url.rpartition("/")[2] in str(caught.value)
+    commits.before = 0
+    assert commits.storage.changes_since(commits.study, 0).queue == []
 
 
 def test_a_file_that_stays_locked_is_an_error_that_names_it(sqlite_place):
@@ -140,9 +139,9 @@ def test_a_file_that_stays_locked_is_an_error_that_names_it(sqlite_place):
     study = storage.begin("study", {})[0].id
     other = sqlite3.connect(sqlite_place.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(Away, match=r"tune\.db: another program keeps it locked"), patience(0.05):
+    with pytest.raises(StorageUnavailable, match=r"tune\.db: another program keeps it locked"), wait_limit(0.05):
         storage.enqueue(study, {"x": 1}, {})
-    assert storage.since(study, 0).queue == []  # reading goes on
+    assert storage.changes_since(study, 0).queue == []  # reading goes on
     other.execute("ROLLBACK")
     other.close()
     storage.enqueue(study, {"x": 1}, {})
@@ -156,7 +155,7 @@ def test_a_file_that_is_moved_away_is_missed(sqlite_place, tmp_path):
         storage.enqueue(study, {"x": 1}, {})
     (tmp_path / "elsewhere.db").rename(sqlite_place.path)
     storage.enqueue(study, {"x": 1}, {})
-    assert len(storage.since(study, 0).queue) == 1
+    assert len(storage.changes_since(study, 0).queue) == 1
 
 
 END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
@@ -169,10 +168,10 @@ def test_a_connection_that_the_server_ends_is_replaced(postgres_place):
     postgres_place.server.execute(END_ALL)
     assert storage.close(study, done(0)).trial.state is State.DONE
     postgres_place.server.execute(END_ALL)
-    assert len(storage.since(study, 0).trials) == 1
-    with storage.asking(study):
+    assert len(storage.changes_since(study, 0).trials) == 1
+    with storage.ask_lock(study):
         postgres_place.server.execute(END_ALL)
-    with storage.asking(study):
+    with storage.ask_lock(study):
         pass
 
 
@@ -188,11 +187,11 @@ def test_a_server_that_restarts_is_waited_for(own_server_place):
     assert storage.check() == []
 
 
-# -- for good --------------------------------------------------------------------------------------------------------------
+# -- permanent errors --------------------------------------------------------------------------------------------------------
 
 
 def in_another_process(work, *arguments):
-    """What a process says that may have had its rights taken away."""
+    """The answer of a process that may have given up its rights."""
     ours, theirs = context.Pipe()
     process = context.Process(target=_say, args=(theirs, work, arguments))
     process.start()
@@ -249,7 +248,7 @@ def test_a_read_only_file_is_an_error_and_can_be_used_later(tmp_path):
     for file in folder.glob("tune.db*"):  # those beside it have got the rights of the file itself
         file.chmod(0o666)
     assert in_another_process(_write_as_nobody, address) == "written"
-    assert len(storage.since(study, 0).queue) == 1
+    assert len(storage.changes_since(study, 0).queue) == 1
     assert storage.check() == []
     storage.close_connections()
 
@@ -268,7 +267,7 @@ def _fill(address, limit):
     except StorageError as error:
         said = str(error)
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    after = [each.trial.value for each in storage.since(study, 0).trials]
+    after = [each.trial.value for each in storage.changes_since(study, 0).trials]
     storage.write(study, done(kept, float(kept)))
     storage.close_connections()
     return said, kept, after
@@ -284,7 +283,7 @@ def test_a_disk_that_is_full_loses_nothing(sqlite_place):
     assert "nothing that was stored is lost" in said
     assert kept > 3
     assert after == [float(number) for number in range(kept)]
-    assert len(storage.since(study, 0).trials) == kept + 1
+    assert len(storage.changes_since(study, 0).trials) == kept + 1
     assert storage.check() == []
 
 
@@ -305,7 +304,7 @@ def test_a_database_that_may_not_grow_loses_nothing(sqlite_place):
 
     with pytest.raises(StorageError, match="its disk is full"):
         fill()
-    assert storage.since(study, 0).trials == kept != []
+    assert storage.changes_since(study, 0).trials == kept != []
     storage.close_connections()
     storage.write(study, done(len(kept)))
     assert storage.check() == []
@@ -337,8 +336,8 @@ def test_a_server_whose_disk_is_full_loses_nothing(postgres_place):
     postgres_place.execute("CREATE TRIGGER full_disk BEFORE INSERT ON trials EXECUTE FUNCTION refuse()")
     with pytest.raises(StorageError, match="disk is full; nothing that was stored is lost"):
         storage.write(study, done(1))
-    assert [each.trial for each in storage.since(study, 0).trials] == [done(0)]
+    assert [each.trial for each in storage.changes_since(study, 0).trials] == [done(0)]
     postgres_place.execute("DROP TRIGGER full_disk ON trials")
     storage.write(study, done(1))
-    assert len(storage.since(study, 0).trials) == 2
+    assert len(storage.changes_since(study, 0).trials) == 2
     assert storage.check() == []

@@ -8,8 +8,7 @@ import time
 import pytest
 
 from shoestring.data.trial import State
-from shoestring.storage import Lease, open_storage
-from shoestring.storage import rows as statements
+from shoestring.storage import Lease, open_storage, rows
 from tests.storage.crowd import context, crowd
 from tests.storage.places import done, lease, running
 
@@ -35,7 +34,7 @@ def test_no_lease_ends_early_because_clocks_differ(database):
     zones = ["UTC", "Europe/Berlin", "America/New_York"]
     calls = [(database.address, hours, zone) for hours, zone in zip((-1.0, 1.0, 24.0 * 365), zones, strict=True)]
     assert crowd(_with_a_clock_that_is_wrong, calls) == [([], set())] * 3
-    assert storage.since(study, 0).trials[0].trial.state is State.RUNNING
+    assert storage.changes_since(study, 0).trials[0].trial.state is State.RUNNING
 
 
 def test_the_clock_is_that_of_the_machine_in_seconds(database):
@@ -83,14 +82,14 @@ def test_the_trial_of_a_killed_worker_comes_back(database):
     (gone,) = reaped(storage, study)
     assert (gone.number, gone.state, gone.censored) == (0, State.ABANDONED, True)
     assert gone.cost == 2.0 * gone.seconds > 0.0
-    assert [entry.config for entry in storage.since(study, 0).queue] == [running(0).config]
+    assert [entry.config for entry in storage.changes_since(study, 0).queue] == [running(0).config]
 
 
 def test_the_result_of_a_suspended_worker_is_kept_once_and_both_are_charged(database):
     storage, study, worker, pipe = lone_worker(database)
     os.kill(worker.pid, signal.SIGSTOP)
     reaped(storage, study)
-    (entry,) = storage.since(study, 0).queue
+    (entry,) = storage.changes_since(study, 0).queue
     storage.write(study, running(1), lease=lease(), queued=entry.id)
     storage.close(study, done(1, 0.25, cost=4.0))
     os.kill(worker.pid, signal.SIGCONT)
@@ -99,7 +98,7 @@ def test_the_result_of_a_suspended_worker_is_kept_once_and_both_are_charged(data
     worker.join()
     worker.close()
     pipe.close()
-    trials = [each.trial for each in storage.since(study, 0).trials]
+    trials = [each.trial for each in storage.changes_since(study, 0).trials]
     assert [(trial.value, trial.cost) for trial in trials] == [(0.5, 3.0), (0.25, 4.0)]
     assert storage.check() == []
 
@@ -109,8 +108,9 @@ def test_looking_for_late_trials_takes_no_lock(database):
     study = storage.begin("study", {})[0].id
     storage.write(study, running(0), lease=lease(600.0))
     other = database.open()
-    with other._database.engine.connect().execution_options(**other._database.backend.writing) as connection, connection.begin():
-        connection.execute(statements.TURN, {"study_": study})
+    options = other._database.backend.write_options
+    with other._database.engine.connect().execution_options(**options) as connection, connection.begin():
+        connection.execute(rows.LOCK_STUDY, {"study_": study})
         assert storage.reap(study, 1.0) == []
-        assert storage.since(study, 0).clock == 1
+        assert storage.changes_since(study, 0).clock == 1
         assert storage.best(study, False) is None

@@ -1,4 +1,4 @@
-"""Anything that can happen to trials, in any order, in memory and in a file, against a model that is too simple to be wrong."""
+"""Random sequences of all calls, in memory and in a file, against a model that is too simple to be wrong."""
 
 import shutil
 import tempfile
@@ -13,12 +13,13 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from shoestring.data.trial import State, Trial
 from shoestring.errors import Conflict, OverBudget
-from shoestring.storage import Lease, Limits, Stored
+from shoestring.storage import Lease, Limits, StoredTrial, trial_lifecycle
 from tests.storage.places import Place
 
 costs = st.integers(1, 40).map(lambda quarters: quarters / 4)  # sums of these are exact
 numbers = st.integers(0, 8)
-LENGTH = 10.0  # of a lease
+LEASE_SECONDS = 10.0
+MAX_LOST_WORKERS = 2  # so that it happens in a short sequence
 
 
 @dataclass
@@ -38,7 +39,7 @@ class Model:
     now: float
     clock: int = 0
     entries: list[Entry] = field(default_factory=list)
-    queue: list[dict[str, Any]] = field(default_factory=list)
+    queue: list[tuple[dict[str, Any], dict[str, Any]]] = field(default_factory=list)  # config, suggestion
 
     def runs(self, number: int) -> bool:
         return number < len(self.entries) and self.entries[number].trial.state is State.RUNNING
@@ -51,8 +52,13 @@ class Model:
 
     def close(self, trial: Trial) -> bool:
         entry = self.entries[trial.number]
-        if entry.trial.state in (State.DONE, State.FAILED) or entry.trial.state is trial.state:
+        workers_lost = entry.trial.state is State.FAILED and entry.trial.suggestion.get("lost", 0) >= MAX_LOST_WORKERS
+        if entry.trial.state in (State.DONE, State.FAILED) and not (workers_lost and entry.abandoned is None):
             return False
+        if entry.trial.state is not State.RUNNING and trial.state is State.ABANDONED:
+            return False
+        if workers_lost:
+            entry.abandoned = entry.closed
         entry.trial = trial
         if trial.state is State.ABANDONED:
             entry.abandoned = self.clock + 1
@@ -66,13 +72,14 @@ class LifeCycle(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(trial_lifecycle, "MAX_LOST_WORKERS", MAX_LOST_WORKERS)
         self.places = [Place("memory", "memory://"), Place("sqlite", f"sqlite:///{self.folder}/tune.db")]
         for place in self.places:
             place.use_fake_clock(self.patch)
         self.storages = [place.open() for place in self.places]
         self.model = Model(self.places[0].now)
         self.tokens = 0
-        self.views = [{} for _ in self.storages]  # what somebody knows who asks now and then what is new
+        self.views = [{} for _ in self.storages]  # what a process knows that reads the changes now and then
         self.seen = [0 for _ in self.storages]
         for storage in self.storages:
             assert storage.begin("study", {})[1]
@@ -96,7 +103,7 @@ class LifeCycle(RuleBasedStateMachine):
     @rule(first=st.booleans(), x=st.integers(0, 9))
     def enqueue(self, first, x):
         self.both(lambda storage: storage.enqueue(1, {"x": x}, {"by": "you"}, first=first))
-        self.model.queue.insert(0 if first else len(self.model.queue), {"x": x})
+        self.model.queue.insert(0 if first else len(self.model.queue), ({"x": x}, {"by": "you"}))
         self.model.clock += 1
 
     @rule(
@@ -109,10 +116,11 @@ class LifeCycle(RuleBasedStateMachine):
     def write(self, ahead, queued, leased, expected, limits):
         model, number = self.model, len(self.model.entries) + ahead
         self.tokens += 1
-        mine = Lease("me", f"token {self.tokens}", LENGTH) if leased else None
-        queue = self.storages[0].since(1, 0).queue
+        mine = Lease("me", f"token {self.tokens}", LEASE_SECONDS) if leased else None
+        queue = self.storages[0].changes_since(1, 0).queue
         entry = queue[0].id if queued and queue else None
-        trial = Trial(number, dict(queue[0].config) if entry else {"x": -1}, suggestion={"by": "you"} if entry else {})
+        config, suggestion = (dict(queue[0].config), dict(queue[0].suggestion)) if entry else ({"x": -1}, {})
+        trial = Trial(number, config, suggestion=suggestion)
         answer = self.both(
             lambda storage: storage.write(1, trial, lease=mine, queued=entry, expected=expected, limits=limits)
         )
@@ -122,11 +130,11 @@ class LifeCycle(RuleBasedStateMachine):
             assert answer is OverBudget
         else:
             model.clock += 1
-            until = model.now + LENGTH if mine else None
+            until = model.now + LEASE_SECONDS if mine else None
             token = mine.token if mine else None
             model.entries.append(Entry(trial, model.clock, None, None, token, until, model.now, expected or 0.0))
             del model.queue[: entry is not None]
-            assert answer == Stored(trial, model.clock)
+            assert answer == StoredTrial(trial, model.clock)
 
     @rule(state=st.sampled_from([State.DONE, State.FAILED, State.ABANDONED]), cost=costs)
     def write_what_ended_elsewhere(self, state, cost):
@@ -153,7 +161,7 @@ class LifeCycle(RuleBasedStateMachine):
         if self.model.close(trial):
             self.model.clock += 1
             if again:
-                self.model.queue.insert(0, trial.config)
+                self.model.queue.insert(0, (trial.config, trial.suggestion))
         assert answer.trial == self.model.entries[trial.number].trial
 
     @rule(number=numbers, right=st.booleans(), value=costs)
@@ -172,9 +180,9 @@ class LifeCycle(RuleBasedStateMachine):
         entries = self.model.entries
         held = {n: entries[n].token if n < len(entries) and n not in wrong and entries[n].token else "wrong" for n in chosen}
         kept = {n for n, token in held.items() if token != "wrong" and self.model.runs(n)}
-        assert self.both(lambda storage: storage.renew(1, held, LENGTH)) == chosen - kept
+        assert self.both(lambda storage: storage.renew(1, held, LEASE_SECONDS)) == chosen - kept
         for number in kept:
-            entries[number].until = self.model.now + LENGTH
+            entries[number].until = self.model.now + LEASE_SECONDS
 
     @rule(seconds=st.sampled_from([0.25, 4.0, 10.5]))
     def wait(self, seconds):
@@ -188,31 +196,38 @@ class LifeCycle(RuleBasedStateMachine):
         late = [entry for entry in model.entries if model.runs(entry.trial.number) and (entry.until or model.now) < model.now]
         answer = self.both(lambda storage: storage.reap(1, price))
         for entry in late:
-            seconds = model.now - entry.asked
+            seconds = entry.until - entry.asked  # not until somebody noticed
             cost = None if price is None else seconds * price
-            gone = entry.trial.finish(State.ABANDONED, seconds=seconds, cost=cost, censored=cost is not None)
+            lost = entry.trial.suggestion.get("lost", 0) + 1
+            suggestion = {**entry.trial.suggestion, "lost": lost}
+            gone = entry.trial.finish(
+                State.ABANDONED, seconds=seconds, cost=cost, censored=cost is not None, suggestion=suggestion
+            )
+            if lost >= MAX_LOST_WORKERS:
+                gone = gone.finish(State.FAILED, error=f"its worker was lost {lost} times; perhaps this config is the cause")
             assert model.close(gone)
-        model.queue[:0] = [entry.trial.config for entry in late]
+        again = [entry.trial for entry in late if entry.trial.state is State.ABANDONED]
+        model.queue[:0] = [(trial.config, trial.suggestion) for trial in again]
         model.clock += bool(late)
         assert answer == [entry.trial for entry in late]
 
     @rule(which=st.integers(0, 1))
     def look(self, which):
         """What is new, added to what was known before, is all there is."""
-        changes = self.storages[which].since(1, self.seen[which])
+        changes = self.storages[which].changes_since(1, self.seen[which])
         self.views[which].update({each.trial.number: each for each in changes.trials})
         self.seen[which] = changes.clock
-        everything = self.storages[which].since(1, 0)
+        everything = self.storages[which].changes_since(1, 0)
         assert [self.views[which][number] for number in sorted(self.views[which])] == list(everything.trials)
 
     @invariant()
     def both_are_as_the_model(self):
-        expected = [Stored(entry.trial, entry.opened, entry.abandoned, entry.closed) for entry in self.model.entries]
+        expected = [StoredTrial(entry.trial, entry.opened, entry.abandoned, entry.closed) for entry in self.model.entries]
         for storage in self.storages:
-            changes = storage.since(1, 0)
+            changes = storage.changes_since(1, 0)
             assert list(changes.trials) == expected
             assert [str(each.trial.value) for each in changes.trials] == [str(each.trial.value) for each in expected]  # -0.0
-            assert [entry.config for entry in changes.queue] == self.model.queue
+            assert [(entry.config, entry.suggestion) for entry in changes.queue] == self.model.queue
             assert changes.clock == self.model.clock
         found = self.both(lambda storage: storage.best(1, False))
         finished = [entry.trial for entry in self.model.entries if entry.trial.state is State.DONE]

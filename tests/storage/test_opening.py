@@ -138,7 +138,7 @@ def test_a_password_is_shown_nowhere(postgres_place, caplog, capfd):
     ids=["password", "no password", "database", "port", "host", "password as an option"],
 )
 def test_a_server_that_does_not_let_one_in(server, monkeypatch, change, words):
-    monkeypatch.setattr("shoestring.storage.postgres.PostgresServer.first_patience", 0.0)
+    monkeypatch.setattr("shoestring.storage.postgres.PostgresServer.first_wait_seconds", 0.0)
     with pytest.raises(StorageError, match=words) as caught:
         open_storage(change(server.address, str(server.port)))
     said = everything_said(caught.value)

@@ -1,4 +1,4 @@
-"""Many processes, one place: nothing is lost, nothing is done twice, nobody is turned away."""
+"""Many processes, one storage: nothing is lost, nothing is done twice, no process is refused."""
 
 import os
 import random
@@ -34,7 +34,7 @@ def give_numbers(database, processes, trials):
     study = storage.begin("study", {})[0].id
     asked = crowd(work_on, [(database.address, Limits(trials=trials))] * processes, seconds=280.0)
     assert sorted(number for each in asked for number in each) == list(range(trials))
-    stored = storage.since(study, 0).trials
+    stored = storage.changes_since(study, 0).trials
     assert [each.trial.value for each in stored] == [float(number) for number in range(trials)]
     clocks = sorted(clock for each in stored for clock in (each.opened, each.closed))
     assert clocks == list(range(1, 2 * trials + 1))
@@ -55,7 +55,7 @@ def test_a_cost_budget_is_overshot_by_no_more_than_what_was_in_flight(database):
     storage = database.open()
     study = storage.begin("study", {})[0].id
     crowd(work_on, [(database.address, Limits(cost=60.0), 4.0)] * 8)
-    spent = sum(each.trial.cost for each in storage.since(study, 0).trials)
+    spent = sum(each.trial.cost for each in storage.changes_since(study, 0).trials)
     assert spent == 60.0  # what is expected is what it costs: not overshot at all
 
 
@@ -88,7 +88,7 @@ def write_past_a_reader(database, writers, each):
     calls = [(tell, database.address, list(range(first, trials, writers))) for first in range(writers)]
     told = crowd(_call, [*calls, (read_slowly, database.address, 0.5)])
     assert told == [each] * writers + [trials]
-    assert all(stored.trial.state is State.DONE for stored in storage.since(study, 0).trials)
+    assert all(stored.trial.state is State.DONE for stored in storage.changes_since(study, 0).trials)
 
 
 def test_writers_do_not_wait_for_a_slow_reader(database):
@@ -121,10 +121,10 @@ def kill_while_it_tells(database, kills):
             kept += [int(line) for line in said.readlines()]
         process.join()
         process.close()
-        stored = storage.since(study, 0).trials
+        stored = storage.changes_since(study, 0).trials
         assert kept == list(range(first, first + len(kept)))
         assert [each.trial.value for each in stored[first : first + len(kept)]] == [float(number) for number in kept]
-        assert len(stored) <= first + len(kept) + 1  # at most one more: killed before it could say so
+        assert len(stored) <= first + len(kept) + 1  # at most one more: killed before it could write its number
     assert storage.check() == []
 
 
@@ -172,7 +172,7 @@ def test_a_forked_process_opens_connections_of_its_own(database):
     for number in range(1, 20):  # at the same time, on the connection that the child has inherited
         storage.write(study, running(number), lease=lease())
     assert os.waitpid(child, 0)[1] == 0
-    assert storage.since(study, 0).trials[0].trial.value == 5.0
+    assert storage.changes_since(study, 0).trials[0].trial.value == 5.0
     storage.write(study, running(20), lease=lease())
     assert storage.check() == []
 
@@ -190,24 +190,24 @@ def _names(storage):
     return names
 
 
-def test_a_turn_ends_with_its_process(database):
+def test_the_ask_lock_ends_with_its_process(database):
     storage = database.open()
     study = storage.begin("study", {})[0].id
     reader, writer = os.pipe()
     with os.fdopen(reader, "rb") as said, os.fdopen(writer, "wb") as says:
-        process = context.Process(target=_keep_the_turn, args=(database.address, study, Pipe(says.fileno())))
+        process = context.Process(target=_keep_the_ask_lock, args=(database.address, study, Pipe(says.fileno())))
         process.start()
         says.close()
         assert said.read(1) == b"!"
         os.kill(process.pid, signal.SIGKILL)
         process.join()
         process.close()
-    with storage.asking(study):
+    with storage.ask_lock(study):
         pass
 
 
-def _keep_the_turn(address, study, pipe):
+def _keep_the_ask_lock(address, study, pipe):
     storage = open_storage(address)
-    with storage.asking(study):
+    with storage.ask_lock(study):
         os.write(pipe.fileno(), b"!")
         time.sleep(600)

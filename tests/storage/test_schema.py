@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from shoestring.errors import StorageError
 from shoestring.storage import open_storage, schema
-from shoestring.storage.schema import STEPS, VERSION
+from shoestring.storage.schema import MIGRATIONS, VERSION
 from tests.storage.crowd import context, crowd
 from tests.storage.places import done, lease, running
 
@@ -23,7 +23,7 @@ def next_version(monkeypatch):
 
     def pretend(*steps):
         monkeypatch.setattr(schema, "VERSION", VERSION + len(steps))
-        monkeypatch.setattr(schema, "STEPS", STEPS | dict(enumerate(steps, VERSION)))
+        monkeypatch.setattr(schema, "MIGRATIONS", MIGRATIONS | dict(enumerate(steps, VERSION)))
 
     return pretend
 
@@ -49,7 +49,7 @@ def test_older_tables_are_brought_up_to_date(database, next_version):
     storage = database.open()
     assert f"from version {VERSION} to version {VERSION + 2}" in storage.upgrade()
     assert database.execute("SELECT colour FROM studies") == [("red",)]
-    assert storage.since(study, 0).trials[0].trial == done(0, 0.5)
+    assert storage.changes_since(study, 0).trials[0].trial == done(0, 0.5)
     assert "is this program's" in database.open().upgrade()
 
 
@@ -63,7 +63,7 @@ def test_a_copy_of_the_older_file_is_kept(sqlite_place, next_version):
     assert sqlite3_value(copy, "SELECT count(*) FROM trials") == 1
     next_version()  # the older program opens the copy
     storage = open_storage(copy)
-    assert storage.since(study, 0).trials[0].trial == done(0, 0.5)
+    assert storage.changes_since(study, 0).trials[0].trial == done(0, 0.5)
     assert storage.check() == []
     storage.close_connections()
 
@@ -96,7 +96,7 @@ def test_a_step_that_fails_changes_nothing(database, next_version):
     with pytest.raises(StorageError, match="stumbled"):
         database.open()
     next_version()
-    assert database.open().since(study, 0).trials[0].trial == done(0, 0.5)
+    assert database.open().changes_since(study, 0).trials[0].trial == done(0, 0.5)
     with pytest.raises(Exception, match="colour"):
         database.execute("SELECT colour FROM studies")
 
@@ -110,7 +110,7 @@ def test_a_crowd_upgrades_once(database, next_version):
 
 
 def _upgrade(address):
-    schema.VERSION, schema.STEPS = VERSION + 1, STEPS | {VERSION: add_colour}
+    schema.VERSION, schema.MIGRATIONS = VERSION + 1, MIGRATIONS | {VERSION: add_colour}
     storage = open_storage(address)
     storage.close_connections()
     return storage.upgrade()
@@ -126,7 +126,7 @@ def test_newer_tables_are_refused_and_left_alone(database):
         assert database.path.read_bytes() == before
         assert [path.name for path in database.path.parent.iterdir() if "backup" in path.name] == []
     database.execute("UPDATE meta SET value = ?", (str(VERSION),))
-    assert database.open().since(study, 0).trials[0].trial == done(0, 0.5)
+    assert database.open().changes_since(study, 0).trials[0].trial == done(0, 0.5)
 
 
 def test_tables_of_another_program_are_left_alone(database):
@@ -153,7 +153,7 @@ def test_a_backup_is_made_while_others_write(sqlite_place, tmp_path):
         storage.backup(tmp_path / "copy.db")
         transaction.rollback()
     copy = open_storage(tmp_path / "copy.db")
-    assert copy.since(study, 0) == storage.since(study, 0)
+    assert copy.changes_since(study, 0) == storage.changes_since(study, 0)
     assert copy.check() == []
     copy.close_connections()
     with pytest.raises(StorageError, match="is there already"):
@@ -161,12 +161,12 @@ def test_a_backup_is_made_while_others_write(sqlite_place, tmp_path):
     storage.write(study, running(1), lease=lease())
     storage.backup(tmp_path / "copy.db", overwrite=True)
     copy = open_storage(tmp_path / "copy.db")
-    assert len(copy.since(study, 0).trials) == 2
+    assert len(copy.changes_since(study, 0).trials) == 2
     copy.close_connections()
     for place in (sqlite_place.path, tmp_path / "nowhere" / "copy.db"):
         with pytest.raises(StorageError, match=str(place)):
             storage.backup(place, overwrite=True)
-    assert len(storage.since(study, 0).trials) == 2
+    assert len(storage.changes_since(study, 0).trials) == 2
     assert sorted(path.name for path in tmp_path.iterdir() if "unfinished" in path.name) == []
 
 

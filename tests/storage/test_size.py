@@ -1,4 +1,4 @@
-"""Large studies: what is asked of the database does not grow with them."""
+"""Large studies: the number of statements does not grow with them, and every search uses an index."""
 
 import pytest
 from sqlalchemy import event
@@ -15,22 +15,19 @@ def fill(database, trials):
         for number in range(trials):
             storage.write(study, done(number, float((number * 7919) % trials)))
         return storage, study
-    from shoestring.storage import codec as text
-    from shoestring.storage import rows as book
-    from shoestring.storage import schema
-    from shoestring.storage import trial_lifecycle as totals
+    from shoestring.storage import codec, rows, schema, trial_lifecycle
 
-    def rows():
+    def trial_rows():
         for number in range(trials):
             trial, clock = done(number, float((number * 7919) % trials)), number + 1
             row = {"study": study, "number": number, "at_target": True, "token": str(number), "asked": 0.0}
-            yield row | book.table(trial, text.trial_text(trial), (clock, None, clock), clock)
+            yield row | rows.trial_columns(trial, codec.encode_trial(trial), (clock, None, clock), clock)
 
-    sums = totals.Totals(trials, trials, 0, float(trials), 0.0)
+    totals = trial_lifecycle.Totals(trials, trials, 0, float(trials), 0.0)
 
     def work(connection):
-        connection.execute(schema.trials.insert(), list(rows()))
-        connection.execute(schema.studies.update().values(clock=trials, **book.totals_columns(sums)))
+        connection.execute(schema.trials.insert(), list(trial_rows()))
+        connection.execute(schema.studies.update().values(clock=trials, **rows.totals_columns(totals)))
 
     storage._database.write(work)
     return storage, study
@@ -50,8 +47,8 @@ def statements_of(storage, call):
 
 
 CALLS = {
-    "open": lambda storage, study: storage.since(study, 0),
-    "nothing new": lambda storage, study: storage.since(study, 10**9),
+    "open": lambda storage, study: storage.changes_since(study, 0),
+    "nothing new": lambda storage, study: storage.changes_since(study, 10**9),
     "best": lambda storage, study: storage.best(study, False),
     "reap": lambda storage, study: storage.reap(study, 1.0),
     "renew": lambda storage, study: storage.renew(study, {0: "token", 1: "token"}, 60.0),
@@ -85,15 +82,15 @@ def test_every_search_goes_by_an_index(sqlite_place):
 
 def everything_in_a_large_study(database, trials):
     storage, study = fill(database, trials)
-    changes = database.open().since(study, 0)
+    changes = database.open().changes_since(study, 0)
     assert [each.trial.number for each in changes.trials] == list(range(trials))
     assert changes.trials[trials // 3].trial == done(trials // 3, float((trials // 3 * 7919) % trials))
     assert storage.best(study, False).value == 0.0
     assert storage.best(study, True).value == trials - 1.0
-    assert storage.since(study, changes.clock).trials == []
+    assert storage.changes_since(study, changes.clock).trials == []
     storage.write(study, running(trials), lease=lease(), limits=Limits(trials + 1, trials + 1.0), expected=1.0)
     assert storage.close(study, done(trials, -1.0)).trial.state is State.DONE
-    assert [each.trial.number for each in storage.since(study, changes.clock).trials] == [trials]
+    assert [each.trial.number for each in storage.changes_since(study, changes.clock).trials] == [trials]
     assert storage.best(study, False).number == trials
     assert storage.check() == []
 

@@ -1,4 +1,4 @@
-"""A database of version 1 is copied, brought up to date, and keeps all that is in it."""
+"""A database of version 1 is copied and migrated, and keeps all that is in it."""
 
 import sqlite3
 from contextlib import closing
@@ -30,7 +30,7 @@ def test_an_old_file_is_copied_and_upgraded(old_file):
     assert (record.halted, record.halts, record.trials, record.waiting, record.clock) == ("lunch", 0, 3, 1, 12)
     assert record.settings["run"] == {"command": ["python", "train.py"]}
     assert 12.5 < record.seconds < 13.0
-    assert [each.trial.state for each in storage.since(record.id, 0).trials] == ["done", "done", "running"]
+    assert [each.trial.state for each in storage.changes_since(record.id, 0).trials] == ["done", "done", "running"]
     assert storage.check() == []
     with closing(sqlite3.connect(old_file.with_name("tune.db.v1-backup"))) as copy:
         assert copy.execute("SELECT value FROM meta").fetchall() == [("1",)]
@@ -69,7 +69,7 @@ def test_old_tables_are_upgraded_and_keep_their_trials(database):
     study = as_version_1(database)
     storage = database.open()
     assert f"from version 1 to version {schema.VERSION}" in storage.upgrade()
-    assert [each.trial for each in storage.since(study, 0).trials] == [done(0, 0.5), running(1)]
+    assert [each.trial for each in storage.changes_since(study, 0).trials] == [done(0, 0.5), running(1)]
     storage.revise(study, halted="enough")
     assert storage.find("study").halts == 1
     assert storage.check() == []

@@ -1,7 +1,7 @@
 import pytest
 
 import shoestring as st
-from shoestring.termination.base import check_budget
+from shoestring.execution.runner import check_budget
 from tests.problems import bowl, plane, told_study
 
 

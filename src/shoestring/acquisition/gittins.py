@@ -29,9 +29,10 @@ import numpy as np
 
 from .._validation import number_between
 from ..cost.base import expected_log_cost, expected_log_cost_with_gradient
-from ..numerics import Array, log_h, log_Phi
+from ..numerics import Array, log_Phi
 from ..surrogate.belief import Belief
 from .base import Acquisition
+from .improvement import log_h
 from .optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 
 INITIAL_PRICE = 0.1  # of an evaluation of median cost, in standard deviations of the observed values

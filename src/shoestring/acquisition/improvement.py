@@ -5,7 +5,8 @@ Sources: Jones, Schonlau and Welch 1998 (EI); Ament et al. 2023 (log EI).
 Notation
     f(x) ~ N(mu, s^2)       the posterior of the objective, which is minimised
     y*                      the incumbent: the value to improve on
-    z = (y* - mu) / s       h(z) = phi(z) + z Phi(z)  (``numerics.log_h``)
+    z = (y* - mu) / s       h(z) = phi(z) + z Phi(z)
+    M(z) = Phi(z) / phi(z)  Mills' ratio, sqrt(pi/2) erfcx(-z / sqrt 2)
 
     EI = s h(z)             d log EI / d mu = -Phi / (s h)          d log EI / d s = phi / (s h)
     PI = Phi(z)             d log PI / d z  = phi / Phi
@@ -23,12 +24,18 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import erfcx, ndtr
 
 from .._validation import number_between
-from ..numerics import Array, log_h, log_Phi
+from ..numerics import LOG_2PI, Array, log_Phi
 from ..surrogate.belief import Belief
 from .base import Acquisition
 from .optimize.optimizer import Surface
+
+SERIES_FROM = 1e6  # z^2 from which on 1 + z M(z) is taken from its series: the difference has lost too many digits
+_ROOT_HALF = math.sqrt(0.5)
+_ROOT_HALF_PI = math.sqrt(math.pi / 2)
+_ROOT_INVERSE_2PI = 1.0 / math.sqrt(2 * math.pi)
 
 Score = Callable[[Array, Array], tuple[Array, Array, Array]]  # (mean, deviation) -> value, d/d mean, d/d deviation
 
@@ -82,7 +89,7 @@ def improvement_surface(belief: Belief, score: Score) -> Surface:
     posterior, feasibility, encoding = belief.objective, belief.feasibility, belief.encoding
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-        Z = encoding.features(U)
+        Z = U if encoding.identity else encoding.features(U)
         if not gradient:
             mean, variance = posterior.mean_and_variance(Z)
             total = score(mean, np.sqrt(variance))[0]
@@ -94,7 +101,7 @@ def improvement_surface(belief: Belief, score: Score) -> Surface:
         if feasibility is not None:
             chance, d_chance = feasibility.log_probability_with_gradient(Z)
             total, slope = total + chance, slope + d_chance
-        return total, encoding.pull_back(U, slope)
+        return total, slope if encoding.identity else encoding.pull_back(U, slope)
 
     return value
 
@@ -124,3 +131,22 @@ def log_probability_of_improvement(mean: Array, deviation: Array, best: float) -
 def negative_lower_bound(mean: Array, deviation: Array, root_beta: float) -> tuple[Array, Array, Array]:
     """-LCB and its derivatives with respect to mean and deviation."""
     return root_beta * deviation - mean, np.full_like(mean, -1.0), np.full_like(mean, root_beta)
+
+
+def log_h(z: Array) -> tuple[Array, Array]:
+    """log h(z) and its derivative Phi(z) / h(z), finite for every |z| up to 1e150 (Ament et al. 2023, equation 9).
+
+    Above -1 by the definition. Below, h = phi (1 + z M). The difference 1 + z M tends to 1 / z^2 - 3 / z^4, and is taken from
+    this series where it loses digits.
+    """
+    z = np.asarray(z, dtype=float)
+    near = np.maximum(z, -1.0)
+    cumulative = ndtr(near)
+    h = np.exp(-0.5 * near * near) * _ROOT_INVERSE_2PI + near * cumulative
+    far = np.minimum(z, -1.0)
+    mills = _ROOT_HALF_PI * erfcx(far * -_ROOT_HALF)
+    square = far * far
+    rest = np.where(square > SERIES_FROM, (1.0 - 3.0 / square) / square, 1.0 + far * mills)
+    below = z < -1.0
+    value = np.where(below, -0.5 * square - 0.5 * LOG_2PI + np.log(rest), np.log(h))
+    return value, np.where(below, mills / rest, cumulative / h)

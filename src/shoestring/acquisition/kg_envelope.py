@@ -22,7 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..numerics import Array, log_h
+from ..numerics import Array
+from .improvement import log_h
 
 Rows = NDArray[np.intp]
 

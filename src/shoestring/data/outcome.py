@@ -79,6 +79,8 @@ def finish_trial(
 
 def read_value(value: Any) -> float:
     """A result as a float, which may be NaN or infinite; an OutcomeError if it is not a number."""
+    if type(value) is float:
+        return value
     value = plain(value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."

@@ -7,7 +7,7 @@ shows. ``ClusterExecutor`` declares a method for each of these, with a default w
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from typing import Any
 
@@ -22,14 +22,12 @@ class ClusterExecutor(Executor, ABC):
     isolate: bool = False
     shares_memory: bool = False
 
-    def submit_task(self, task: bytes, token: str) -> Any:
-        """Submit a serialized ``futures.Task``; returns a future of ``futures.run_task``'s result.
+    def submit_task(self, run: Callable[..., bytes], task: bytes, token: str) -> Any:
+        """Submit a trial: the call ``run(task, token)`` of ``futures.run_task``; returns a future of its result.
 
         ``token`` differs between any two calls, so that no cluster takes two calls for one and returns a cached result.
         """
-        from .futures import run_task
-
-        return self.submit(run_task, task, token)
+        return self.submit(run, task, token)
 
     @abstractmethod
     def capacity(self) -> int | None:

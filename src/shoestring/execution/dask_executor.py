@@ -39,8 +39,8 @@ class DaskExecutor(ClusterExecutor):
         """Submit a call that is neither cached nor run again; returns a Dask future."""
         return self._submit(None, fn, *args, **kwargs)
 
-    def submit_task(self, task: bytes, token: str) -> Any:
-        return self._submit(token, run_task_once, task, token)
+    def submit_task(self, run: Callable[..., bytes], task: bytes, token: str) -> Any:
+        return self._submit(token, run_once, run, task, token)
 
     def _submit(self, key: str | None, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return self.client.submit(fn, *args, **kwargs, key=key, pure=False, retries=0, resources=self.resources or None)
@@ -83,10 +83,8 @@ def worker_capacity(worker: Mapping[str, Any], resources: Mapping[str, float]) -
     return min([int(worker["nthreads"]), *(int(available.get(name, 0.0) // need) for name, need in resources.items())])
 
 
-def run_task_once(task: bytes, token: str) -> bytes:
+def run_once(run: Callable[..., bytes], task: bytes, token: str) -> bytes:
     """What is submitted to Dask: run the task, unless a worker that has died had started it. ``token`` is its Dask key."""
-    from .futures import run_task
-
     dask: Any = import_module("distributed")
     started = dask.Event(token)
     if started.is_set():
@@ -98,7 +96,7 @@ def run_task_once(task: bytes, token: str) -> bytes:
         state = worker.state.tasks.get(token)
         return state is not None and state.state != "cancelled"
 
-    return run_task(task, token, wanted)
+    return run(task, token, wanted)
 
 
 def from_dask(executor: Any) -> DaskExecutor | None:

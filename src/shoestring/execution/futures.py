@@ -95,7 +95,7 @@ class FuturesExecutor:
             isolate=self.timeout is not None or self.executor.isolate,
             timeout=self.timeout,
         )
-        return self.executor.submit_task(pickle.dumps(task), f"shoestring-trial-{trial.number}-{uuid.uuid4().hex}")
+        return self.executor.submit_task(run_task, pickle.dumps(task), f"shoestring-trial-{trial.number}-{uuid.uuid4().hex}")
 
     def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         while self._running:

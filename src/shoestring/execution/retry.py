@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from .._format import duration, plural
 from ..data.trial import State, Trial
 from ..errors import Away
-from ..storage.patience import SHORT, patience
+from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit
 from .executor import CompletedTrial
 
 log = logging.getLogger("shoestring")
@@ -56,7 +56,7 @@ class OutageGuard:
         """Do a step that needs the storage, as soon as that can be done. ``step`` may be repeated."""
         while True:
             try:
-                with patience(SHORT):
+                with wait_limit(SHORT_WAIT_SECONDS):
                     found = step()
             except Away as error:
                 self._continues(error)

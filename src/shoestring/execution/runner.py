@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._format import listed
+from .._format import amount, listed, plural
 from ..budget import Allowance, Budget
+from ..data.history import History
 from ..data.trial import Trial
 from ..errors import Away, NothingFits, SpaceExhausted, StorageError
 from ..report.progress import Progress, progress_for
@@ -25,8 +26,8 @@ from ..state.results import Results
 from ..state.study_state import RunStatus
 from ..state.suggester import Suggester
 from ..storage.base import Limits
-from ..storage.patience import SHORT, patience
-from ..termination.base import Verdict, check_budget
+from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit
+from ..termination.base import Verdict
 from .confirm import MAX_CONFIRMATIONS, config_to_confirm, confirmed_verdict, without_confirmation
 from .evaluate import LiveTrial
 from .executor import CompletedTrial, TrialExecutor
@@ -83,7 +84,7 @@ class Runner:
                     verdict = self.start_trials()
                     while self.running:
                         self.collect_results()
-                        verdict = verdict or self.start_trials()
+                        verdict = verdict if verdict.stop else self.start_trials()
                     if self.confirm() and verdict.kind != "halted":
                         verdict = self.confirm_recommendation(verdict)
                     self.when_available(self.state.run_status.save_seconds)
@@ -136,7 +137,8 @@ class Runner:
         """The next trial, or why none is started."""
         with self.state.asking():
             budget = without_confirmation(self.suggester, self.budget) if self.confirm() else self.budget
-            if verdict := self.reason_to_stop(budget):
+            verdict = self.reason_to_stop(budget)
+            if verdict.stop:
                 return verdict
             try:
                 return self.suggester.ask(budget=budget, limits=self.limits)[0]
@@ -151,7 +153,7 @@ class Runner:
         if (why := status.stop_reason) is not None:
             return Verdict(True, why, kind="halted")
         spent = check_budget(budget, self.state.history, status.seconds, self.state.settings.unit)
-        if spent or self.suggester.rule is None or self.state.queue:  # queued configs are evaluated first
+        if spent.stop or self.suggester.rule is None or self.state.queue:  # queued configs are evaluated first
             return spent
         return self.suggester.check_rule(budget)
 
@@ -212,7 +214,7 @@ class Runner:
         self.executor.cancel()
         again, state = list[int](), self.state
         try:
-            with patience(SHORT):
+            with wait_limit(SHORT_WAIT_SECONDS):
                 while self.arrived:
                     self.record_first()
                 # the last first: each goes to the queue's head
@@ -246,7 +248,7 @@ class Runner:
 
         def prune_reason(reports: Sequence[Mapping[str, Any]]) -> str | None:
             try:
-                with patience(SHORT):
+                with wait_limit(SHORT_WAIT_SECONDS):
                     found = self.suggester.forecast(self.results.find(trial.number), reports, budget)
             except Away:
                 return None  # unknown at the moment
@@ -292,3 +294,14 @@ def describe_interruption(by: KeyboardInterrupt, again: Sequence[int]) -> str:
     how = "interrupted by SIGTERM" if isinstance(by, Terminated) else "interrupted"
     numbers = listed([str(number) for number in sorted(again)])
     return f"{how}; {'trial' if len(again) == 1 else 'trials'} {numbers} will be asked again" if again else how
+
+
+def check_budget(budget: Budget, history: History, seconds: float, unit: str = "s") -> Verdict:
+    """Whether the budget is used up; running trials count as trials, so that many workers do not overshoot."""
+    evidence = {"trials": float(history.trials_used), "seconds": seconds, "cost": history.spent}
+    for name, limit in (("trials", budget.trials), ("seconds", budget.seconds), ("cost", budget.cost)):
+        if limit is not None and evidence[name] >= limit:
+            counted = (budget.unit or unit) if name == "cost" else "s"
+            whole = plural(int(limit), "trial") if name == "trials" else amount(limit, counted)
+            return Verdict(True, f"the budget of {whole} is used up", evidence | {"limit": float(limit)}, kind="budget")
+    return Verdict(False, "budget is left", evidence, kind="budget")

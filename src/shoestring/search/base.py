@@ -56,6 +56,11 @@ class LazyFits:
         """The cost posterior; None while nothing is known."""
         return fit_cost(self.data, self.encoding, self.cost_model, (self.warm_start or {}).get("cost"))
 
+    @property
+    def uses_subset(self) -> bool:
+        """Whether a belief was formed, and from a subset of the data."""
+        return "belief" in vars(self) and len(self.belief.data.y) < len(self.data.y)
+
     @cached_property
     def belief(self) -> Belief:
         """The belief about the objective, without cost and spending."""
@@ -103,6 +108,12 @@ class SearchContext:
     def cost(self) -> CostPosterior | None:
         """The cost posterior; None while nothing is known."""
         return self.fits.cost
+
+    @property
+    def in_initial_design(self) -> bool:
+        """Whether trials of the initial design are missing, or nothing has succeeded yet."""
+        data = self.data
+        return not data.finished or data.finished + len(data.pending) < self.initial
 
     @property
     def cost_limited(self) -> bool:

@@ -35,14 +35,16 @@ class Bayes(SearchMethod):
         if context.spending is None and acquisition.needs_budget:
             raise MethodError(NO_BUDGET.format(name))  # now, not after the initial design has been paid for
         free = acquisition.chooses_fidelity and bool(context.space.fidelities)
-        if (begun := initial_suggestion(context, name, acquisition.uses_cost, free)) is not None:
-            return begun
+        if context.in_initial_design:
+            return initial_suggestion(context, name, acquisition.uses_cost, free)
         weighs = acquisition.uses_cost and not (free and context.costs_go_unnoticed)
         belief = context.belief(costs=weighs or context.cost_limited)
         optimizer = context.optimizer(fidelities=free)
         selection = select(acquisition, belief, optimizer)
-        valued = acquisition if acquisition.has_surface else LogEI()  # one that only selects says nothing of other points
-        u = within_budget(selection.u, valued.averaged_surface(belief, optimizer.rng), belief, optimizer, context)
+        u = selection.u
+        if context.cost_limited:
+            valued = acquisition if acquisition.has_surface else LogEI()  # one that only selects says nothing of other points
+            u = within_budget(u, valued.averaged_surface(belief, optimizer.rng), belief, optimizer, context)
         return Suggestion(
             context.space.decode(u),
             by=name,
@@ -59,10 +61,15 @@ def carried_warm_start(belief: Belief) -> dict[str, Any]:
 
 
 def select(acquisition: Acquisition, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
-    """By the acquisition's own ``select``; by its averaged surface where that does not look at all hyperparameter samples."""
-    if belief.hyperparameter_samples and acquisition.has_surface and not acquisition.averages_samples:
-        return Acquisition.select(acquisition, belief, optimizer)
-    return acquisition.select(belief, optimizer)
+    """The point that the acquisition selects in its own way, or else where its surface is highest.
+
+    Its own way counts where it looks at all hyperparameter samples, or there is only one.
+    """
+    several = bool(belief.hyperparameter_samples)
+    if type(acquisition).select is not Acquisition.select and not (several and not acquisition.averages_samples):
+        return acquisition.select(belief, optimizer)
+    surface = acquisition.averaged_surface if several else acquisition.surface
+    return Selection(optimizer.maximize(surface(belief, optimizer.rng)).u)
 
 
 def within_budget(u: Array, surface: Surface, belief: Belief, optimizer: AcquisitionOptimizer, context: SearchContext) -> Array:

@@ -72,9 +72,8 @@ class BOCA(SearchMethod):
         space, data = context.space, context.data
         if not space.fidelities:
             raise MethodError(NO_FIDELITY)
-        initial = initial_suggestion(context, "BOCA", fidelities=True)
-        if initial is not None:
-            return initial
+        if context.in_initial_design:
+            return initial_suggestion(context, "BOCA", fidelities=True)
         costs = context.cost_limited or not context.costs_go_unnoticed
         belief, optimizer = context.belief(costs=costs), context.optimizer()
         beta, factor = confidence(belief, context.number + 1), next_factor(context.history)

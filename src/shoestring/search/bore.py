@@ -71,9 +71,8 @@ class BORE(SearchMethod):
         check_classifier(self.classifier)
 
     def suggest(self, context: SearchContext) -> Suggestion:
-        initial = initial_suggestion(context, "BORE")
-        if initial is not None:
-            return initial
+        if context.in_initial_design:
+            return initial_suggestion(context, "BORE")
         space, encoding, data = context.space, context.encoding, context.data
         # no candidates around the best trials: the classifier is certain there, and the search would stay at the first good ones
         optimizer = AcquisitionOptimizer(encoding, context.rng, context.visited, data.U[:0])

@@ -17,8 +17,8 @@ CANDIDATES = 500
 FIDELITY_POWER = 3.0  # in the initial design, a fidelity's share of its target is a uniform number to this power
 
 
-def initial_suggestion(context: SearchContext, by: str, cheap: bool = False, fidelities: bool = False) -> Suggestion | None:
-    """A trial of the initial design; None once that is over and a value is known.
+def initial_suggestion(context: SearchContext, by: str, cheap: bool = False, fidelities: bool = False) -> Suggestion:
+    """A trial of the initial design: while ``context.in_initial_design``.
 
     cheap        the second half is taken from the cheaper part of the space
     fidelities   most trials are at low fidelities
@@ -26,8 +26,6 @@ def initial_suggestion(context: SearchContext, by: str, cheap: bool = False, fid
     started = context.data.finished + len(context.data.pending)
     why = f"space-filling start, {started + 1} of {context.initial}"
     if started >= context.initial:
-        if context.data.finished:
-            return None
         why, started = "nothing has succeeded yet", context.initial - 1
     u, remark = low_fidelity_point(context, started) if fidelities else start_point(context, started, cheap)
     return Suggestion(context.space.decode(u), by=by, why=why + remark)

@@ -66,9 +66,8 @@ class TPE(SearchMethod):
             raise MethodError('TPE needs Optuna, which is not installed; install it with\n  pip install "shoestring[optuna]"')
 
     def suggest(self, context: SearchContext) -> Suggestion:
-        initial = initial_suggestion(context, "TPE")
-        if initial is not None:
-            return initial
+        if context.in_initial_design:
+            return initial_suggestion(context, "TPE")
         space = context.space
         why = f"Optuna's TPE on {len(context.data.eligible)} trials"
         with optuna_silenced():

@@ -53,6 +53,8 @@ class Encoding:
         self._choices, self._neutral = choices, np.array(neutral)
         self.groups: NDArray[np.intp] = np.array(groups, dtype=np.intp)
         self.width = len(groups)
+        #: whether features are the points themselves: numbers alone, none of them conditional or discrete
+        self.identity = not choices and not self.conditional and not offset.any() and bool((scale == 1.0).all())
         self.fidelities: tuple[int, ...] = tuple(j for j, parameter in enumerate(space.parameters) if parameter.fidelity)
 
     def features(self, U: Array) -> Array:

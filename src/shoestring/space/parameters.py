@@ -324,7 +324,7 @@ class Choice:
 
     def level_of(self, value: Any, name: str) -> int:
         """The number of an option, or a ConfigError that names the parameter."""
-        value = plain(value)
+        value = value if type(value) is str else plain(value)
         try:
             key = _json_key(value)
         except (TypeError, ValueError):

@@ -17,7 +17,7 @@ from ..search.base import SearchContext
 from ..search.batch import suggest_many
 from ..search.budget_filter import filter_by_budget
 from ..space.space import Config
-from ..storage.base import Stored
+from ..storage.base import StoredTrial
 from ..surrogate.belief import Spending
 from .suggester import Suggester
 
@@ -38,7 +38,7 @@ class Replay:
 def replay(suggester: Suggester) -> Replay:
     """Compute every suggestion again, in order, until one differs."""
     state, checked, passed_over = suggester.state, 0, 0
-    stored = state.storage.since(state.study, 0).trials
+    stored = state.storage.changes_since(state.study, 0).trials
     for trial in [each.trial for each in stored]:
         if "seen" not in trial.basis:
             passed_over += 1
@@ -55,7 +55,7 @@ def as_suggested(trial: Trial) -> Config:
     return {**trial.config, **trial.suggestion.get("asked", {})}
 
 
-def suggest_again(suggester: Suggester, trial: Trial, stored: Sequence[Stored]) -> Config:
+def suggest_again(suggester: Suggester, trial: Trial, stored: Sequence[StoredTrial]) -> Config:
     context = context_then(suggester, trial, stored)
     if "batch" in trial.basis:
         place, count = trial.basis["batch"]
@@ -66,7 +66,7 @@ def suggest_again(suggester: Suggester, trial: Trial, stored: Sequence[Stored]) 
     return config
 
 
-def context_then(suggester: Suggester, trial: Trial, stored: Sequence[Stored]) -> SearchContext:
+def context_then(suggester: Suggester, trial: Trial, stored: Sequence[StoredTrial]) -> SearchContext:
     """All that the method could look at when it suggested the trial."""
     past, spaces = known_at(stored, trial.basis["seen"], trial.basis.get("reports", {})), suggester.state.spaces
     space = spaces[min(trial.basis.get("space", 0), len(spaces) - 1)]
@@ -75,7 +75,7 @@ def context_then(suggester: Suggester, trial: Trial, stored: Sequence[Stored]) -
     return replace(suggester.context(history), spending=None if spending is None else Spending(*spending))
 
 
-def known_at(stored: Sequence[Stored], clock: int, reports: Mapping[str, int]) -> Iterable[Trial]:
+def known_at(stored: Sequence[StoredTrial], clock: int, reports: Mapping[str, int]) -> Iterable[Trial]:
     """The trials as they were at an earlier clock; ``reports`` as ``reports_seen`` gave them then."""
     for each in stored:
         trial, (opened, abandoned, closed) = each.trial, each.clocks

@@ -26,11 +26,11 @@ from ..errors import Away, BudgetError, ConfigError, Conflict, StorageError, Stu
 from ..execution.signals import shielded
 from ..space.extend import spaces_of
 from ..space.space import Config, Space
-from ..storage.base import Changes, Limits, Storage, Stored, Waiting
+from ..storage.base import Changes, Limits, QueuedConfig, Storage, StoredTrial
 from ..storage.heartbeat import Heartbeat, surely_dead
 from ..storage.memory import MemoryStorage
-from ..storage.patience import SHORT, patience
-from ..storage.trial_lifecycle import lost
+from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit
+from ..storage.trial_lifecycle import count_lost_worker
 
 log = logging.getLogger("shoestring")
 
@@ -99,7 +99,7 @@ class RunStatus:
         """
         self._reached = max(self._reached, seconds)
         if self._reached >= self._stored + 1.0:
-            with contextlib.suppress(StorageError), patience(SHORT):
+            with contextlib.suppress(StorageError), wait_limit(SHORT_WAIT_SECONDS):
                 self.save_seconds()
 
     def save_seconds(self) -> None:
@@ -143,7 +143,7 @@ class StudyState:
         self.lock = threading.RLock()
         self.trials: PersistentList[Trial] = PersistentList()
         self.table = TrialTable(space)
-        self.queue: list[Waiting] = []
+        self.queue: list[QueuedConfig] = []
         self.clock = 0  # of the storage: the last change that this process knows
         self.run_status = RunStatus(storage, study)
         self.heartbeat = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
@@ -151,6 +151,8 @@ class StudyState:
         self._asking = 0  # depth of ``asking``
         self._reported: dict[int, float] = {}  # when a trial's reports were stored last
         self._unconfirmed: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and its lease's token
+        self._history: History | None = None  # the last view, and what it is a view of
+        self._history_key: tuple[int, Space, bool] | None = None
         self._own: dict[int, float] = {}  # running trials that this process opened -> when, by its steady clock
 
     def __len__(self) -> int:
@@ -164,10 +166,10 @@ class StudyState:
 
     def refresh(self) -> None:
         """Learn what other processes have written."""
-        changes = self.storage.since(self.study, self.clock)
-        if changes.seal != self._settings_version:
+        changes = self.storage.changes_since(self.study, self.clock)
+        if changes.settings_hash != self._settings_version:
             self.reload_settings()
-            self._settings_version = changes.seal
+            self._settings_version = changes.settings_hash
         for start in range(0, len(changes.trials), ROWS_PER_WRITE):
             self._insert(changes.trials[start : start + ROWS_PER_WRITE])
         self.clock, self.queue = changes.clock, list(changes.queue)
@@ -189,7 +191,7 @@ class StudyState:
             log.info("the space of study %r was extended by another process; this one goes on in it", self.name)
         self.spaces, self.table = [*earlier, latest], TrialTable.of(self.trials, latest)
 
-    def _insert(self, found: Sequence[Stored]) -> None:
+    def _insert(self, found: Sequence[StoredTrial]) -> None:
         """All at once where they are the next ones, as when a study is opened; else one after the other."""
         trials, known = [stored.trial for stored in found], len(self.trials)
         if len(found) > 1 and [trial.number for trial in trials] == list(range(known, known + len(found))):
@@ -200,7 +202,7 @@ class StudyState:
         for stored in found:
             self._insert_one(stored)
 
-    def _insert_one(self, stored: Stored) -> Trial:
+    def _insert_one(self, stored: StoredTrial) -> Trial:
         trial = stored.trial
         try:
             self.table.put(trial.number, trial)  # first, so that nothing is known of a trial that does not fit
@@ -215,16 +217,21 @@ class StudyState:
             self.release(trial.number)
         return trial
 
-    def _written(self, stored: Stored, written: Trial) -> Trial:
+    def _written(self, stored: StoredTrial, written: Trial) -> Trial:
         """A trial that this process has just written: read again only if another process has written since."""
-        if max(filter(None, stored.clocks)) == self.clock + 1 and stored.trial.state is written.state:
+        last = max(stored.opened, stored.abandoned or 0, stored.closed or 0)
+        if last == self.clock + 1 and stored.trial.state is written.state:
             self.clock += 1
         return self._insert_one(stored)
 
     @property
     def history(self) -> History:
         """The trials that this process knows of, shared with the study: to look at, not to change."""
-        return History(PersistentList(self.trials), self.space, self.settings.maximize, self.table, self.table.version)
+        key = self.table.version, self.space, self.settings.maximize
+        if self._history is None or self._history_key != key:
+            view = History(PersistentList(self.trials), self.space, self.settings.maximize, self.table, self.table.version)
+            self._history, self._history_key = view, key
+        return self._history
 
     def detached_history(self) -> History:
         """A copy of the trials that this process knows of."""
@@ -320,7 +327,7 @@ class StudyState:
         priced = seconds is not None and self.settings.time_has_a_price
         cost = (seconds or 0.0) * self.settings.price_of_a_second if priced else None
         ended = trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=kept)
-        ended = lost(ended) if died else ended
+        ended = count_lost_worker(ended) if died else ended
         self.close(ended, again=ended.state is State.ABANDONED)
 
     def report(self, number: int, reports: Sequence[Mapping[str, Any]]) -> None:
@@ -333,7 +340,7 @@ class StudyState:
             return
         self._reported[number] = time.perf_counter()
         try:
-            with patience(SHORT):
+            with wait_limit(SHORT_WAIT_SECONDS):
                 self.storage.report(self.study, number, token, reports)
         except StorageError as error:
             say = log.debug if isinstance(error, Away) else log.warning  # the run itself speaks of an outage
@@ -369,7 +376,7 @@ class StudyState:
             if self._asking:
                 yield
                 return
-            with self.storage.asking(self.study):
+            with self.storage.ask_lock(self.study):
                 self.reap()
                 self.refresh()
                 self._asking += 1
@@ -380,8 +387,8 @@ class StudyState:
 
     def reap(self) -> None:
         """Abandon the trials of lost workers, charge them, and have them asked again."""
-        if self.heartbeat is not None and not self.heartbeat.forgives:
-            self.heartbeat.catch_up()
+        if self.heartbeat is not None and not self.heartbeat.in_grace_period:
+            self.heartbeat.renew_if_overdue()
             price = self.settings.price_of_a_second if self.settings.time_has_a_price else None
             self.storage.reap(self.study, price)
 

@@ -66,7 +66,7 @@ class Suggester:
     def ask(
         self, count: int = 1, *, budget: Budget | None = None, limits: Limits | None = None, lease: float | None = None
     ) -> list[Trial]:
-        """Open the next trials. When another process was faster, what is missing is suggested anew.
+        """Open the next trials: the study's own records. When another process was faster, what is missing is suggested anew.
 
         budget   what methods plan with;   limits  what the storage holds all workers to
         lease    of the trials, where it is not the usual one
@@ -75,11 +75,11 @@ class Suggester:
         """
         trials: list[Trial] = []
         with self.state.asking():
-            trials += [trial.detached() for trial in self.state.recover_unconfirmed()]
+            trials += self.state.recover_unconfirmed()
             while len(trials) < count:
                 try:
                     for config, source in self._next(count - len(trials), budget):
-                        trials.append(self.state.open(config, limits=limits, lease=lease, **source).detached())
+                        trials.append(self.state.open(config, limits=limits, lease=lease, **source))
                 except Conflict:
                     self.state.refresh()
                 except (OverBudget, SpaceExhausted, NothingFits) as end:
@@ -100,7 +100,8 @@ class Suggester:
         began, count = time.perf_counter(), count - len(queued)
         context = self.context(budget=budget)
         if count == 1:
-            suggested = [filter_by_budget(self.method.suggest(context), context)]
+            suggestion = self.method.suggest(context)
+            suggested = [filter_by_budget(suggestion, context) if context.cost_limited else suggestion]
         else:
             suggested = suggest_many(self.method, context, count)
         self.seconds += time.perf_counter() - began
@@ -118,7 +119,7 @@ class Suggester:
 
     def _say_subset(self, context: SearchContext) -> None:
         """Say so once when the model begins to learn from a subset of the trials."""
-        if self._said_subset or context.warm_start is None:
+        if self._said_subset or context.warm_start is None or not context.fits.uses_subset:
             return
         finished = context.history.number_of(State.DONE)
         if (part := training_size(self.model, finished, len(context.space))) is not None:

@@ -1,6 +1,6 @@
-"""Where studies are kept: ``open_storage(address)``, and what it gives (``base`` holds the contract)."""
+"""Storages, which keep studies: ``open_storage(address)`` opens one, and ``base`` holds the contract that each one meets."""
 
-from .base import Changes, Lease, Limits, Settings, Storage, Stored, StudyRecord, Waiting
+from .base import Changes, Lease, Limits, QueuedConfig, Settings, Storage, StoredTrial, StudyRecord
 from .memory import MemoryStorage
 from .url import open_storage
 
@@ -10,8 +10,8 @@ __all__ = [
     "MemoryStorage",
     "StudyRecord",
     "Settings",
-    "Stored",
-    "Waiting",
+    "StoredTrial",
+    "QueuedConfig",
     "Changes",
     "Lease",
     "Limits",

@@ -1,20 +1,40 @@
-"""Where studies are kept: the contract that every storage fulfils.
+"""The storage contract: what a class must do to keep studies.
 
-A storage knows studies by number, their trials, and what waits to be asked. Each method is one transaction: it happens wholly or
-not at all, and when it returns, what it wrote survives the end of the process. All may be called from any thread and any process.
+A storage holds studies. A study has a name, settings, numbered trials, and a queue of configs to evaluate next. To write your own
+storage, give a class the methods of ``Storage`` and pass an instance as ``storage=``. ``Storage`` is a protocol: there is nothing
+to inherit. ``MemoryStorage`` is the shortest complete example.
 
-Every study has a clock, a counter that each write to it moves on by one. A trial carries the clock of its last change, so that
-``since`` tells what is new without reading the rest, and the clocks of its opening and closing, so that what was known at any
-moment can be told later.
+What holds for every method:
 
-A trial is written when it is opened and once more when it is closed. Its number is given out once: a trial whose worker is gone
-is abandoned and its config asked again under another number, so a late result can never be taken for that of the new trial.
+    atomic       A call is one transaction. All of it happens, or none of it.
+    durable      When a call returns, what it wrote survives the end of the process. (``MemoryStorage`` is the one exception.)
+    concurrent   Any thread may call any method at any time. If several processes can open the same storage, so may they.
+    idempotent   A caller may repeat a call whose answer was lost. The repeated call must not write a second time. Each method
+                 says how it can tell. Two calls of ``enqueue`` or ``revise`` look the same: a storage that repeats them by
+                 itself, for example after a dropped connection, needs an idempotency key for each call.
+    by value     The storage keeps no object that it was given, and returns no object that it keeps. What it returns is a copy,
+                 and the caller may change it.
+    JSON only    Settings, configs, suggestions and trials are kept as JSON. What JSON cannot hold (NaN, a set, an object) is
+                 refused with a StorageError that names it, before anything is written. NumPy scalars are stored as numbers and
+                 tuples as lists. Floats come back exactly, with the sign of zero.
 
-A lease is how long a trial belongs to its worker unless it is renewed, by the storage's clock and nobody else's.
+The clock of a study is a counter. It starts at 0, and every call that changes the study adds one; ``renew`` and ``delete`` do not
+count. Each trial carries the clock of its last change, so that ``changes_since(clock)`` returns the news without reading the
+rest. Each trial also carries the clocks at which it was opened, abandoned and closed. They tell later what was known at any
+moment, and ``Study.replay`` is built on them.
 
-What is given is kept as JSON, and comes back as a copy that is the caller's own. What JSON cannot hold is refused with a
-StorageError that says what and where, before anything is written. A study that is not there raises a StorageError too, an unknown
-trial a TrialError; only leases are asked about gently: of a study that is gone all are lost, and nothing is left to reap.
+The life of a trial: ``write`` opens it, ``close`` records its result. The trials of a study are numbered 0, 1, 2, ... without
+gaps, and a number is never used again. If the worker of a trial is gone, the trial is abandoned and its config goes back to the
+front of the queue. It is then evaluated under a new number. So a late result can never be mistaken for the result of the new
+trial. ``trial_lifecycle`` holds these rules as functions; use them.
+
+A lease says how long a running trial belongs to its worker. The worker renews it while it works. Leases are timed by the clock of
+the storage, never by that of a worker, since the clocks of several machines differ.
+
+Errors: a study that does not exist is a StorageError, a trial that does not exist is a TrialError. Methods that concern leases do
+not raise if the study is gone: ``renew`` answers that all leases are lost, ``reap`` and ``holders`` return nothing, and
+``report`` returns False. A storage that may answer later, such as a server that is down, raises StorageUnavailable. The run then
+goes on and tries again.
 """
 
 from __future__ import annotations
@@ -28,18 +48,22 @@ from typing import Any, Protocol, runtime_checkable
 from ..data.trial import Trial
 
 Settings = Mapping[str, Any]  # JSON-ready
-Clocks = tuple[int, int | None, int | None]  # of a trial: opened, abandoned, closed, by the study's clock
+Clocks = tuple[int, int | None, int | None]  # the study's clock when a trial was opened, abandoned, closed
 
 
 @dataclass(frozen=True)
 class StudyRecord:
-    """A study as a storage keeps it.
+    """A study as the storage keeps it, without its trials.
 
-    settings  what it was made with (space, direction, seed, ...), JSON-ready: the storage does not look into it
-    halted    why somebody asked it to stop, or None;   halts  how often that was asked for
-    seconds   of wall-clock time during which anybody was at work on it
-    created_at  seconds since 1970, by the storage's clock
-    trials    how many numbers have been given out;   waiting  how many configs wait to be asked
+    id          the number that the storage gave it; a number is not used again after a study was deleted
+    settings    what the study was made with (space, direction, seed, ...), JSON-ready; the storage does not interpret them
+    halted      why a stop was requested, or None
+    halts       how many times a stop was requested
+    seconds     wall-clock seconds during which at least one worker was running
+    clock       the study's clock
+    created_at  seconds since 1970, by the clock of the storage
+    trials      how many trials there are
+    waiting     how many configs are in the queue
     """
 
     id: int
@@ -55,8 +79,8 @@ class StudyRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """A config that is to be asked next; ``id`` is the storage's."""
+class QueuedConfig:
+    """A config in the queue. ``id`` is the storage's, and ``write`` takes the config out of the queue by it."""
 
     id: int
     config: Mapping[str, Any]
@@ -65,7 +89,12 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Lease:
-    """Whom a trial belongs to, and for how long; ``token`` is new for each lease and proves that it is one's own."""
+    """The right of one worker to one trial for some seconds.
+
+    worker   the name of the worker
+    token    a text that is new for each lease. It proves that the trial is the worker's, and is the idempotency key of ``write``
+    seconds  how long the lease lasts unless it is renewed
+    """
 
     worker: str
     token: str
@@ -74,11 +103,12 @@ class Lease:
 
 @dataclass(frozen=True)
 class Limits:
-    """What the whole study may spend; looked at in the transaction that opens a trial.
+    """The budget of the whole study. It is checked in the transaction that opens a trial.
 
-    trials   opened and not abandoned;   cost  of all trials together, those that run counted with what they are expected to cost
+    trials  the largest number of trials; abandoned ones do not count
+    cost    the largest total cost; a running trial counts with its expected cost
 
-    There is room while the study has less than that: the trial that reaches a limit is the last one.
+    A trial may be opened while the study is below its limits: the trial that reaches a limit is the last one.
     """
 
     trials: int | None = None
@@ -86,10 +116,10 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """A trial, and when what happened to it, by the study's clock; ``abandoned`` and ``closed`` are None until then.
+class StoredTrial:
+    """A trial with the clocks at which it was opened, abandoned and closed.
 
-    A late result of an abandoned trial closes it: then both are there.
+    ``abandoned`` and ``closed`` are None until that happens. An abandoned trial whose result came late has both.
     """
 
     trial: Trial
@@ -104,41 +134,48 @@ class Stored:
 
 @dataclass(frozen=True)
 class Changes:
-    """What has happened to a study since a clock: trials by number, and all that waits, in the order in which it is asked.
+    """What has changed in a study since a clock.
 
-    seal    of the settings: another one when they have been revised
+    clock           the study's clock now
+    trials          the trials that were opened or changed since then, by number
+    queue           the whole queue, in the order in which the configs are to be evaluated
+    halted, halts, seconds   as in StudyRecord
+    settings_hash   a number that is different after the settings were revised
     """
 
     clock: int
-    trials: Sequence[Stored]
-    queue: Sequence[Waiting]
+    trials: Sequence[StoredTrial]
+    queue: Sequence[QueuedConfig]
     halted: str | None = None
     halts: int = 0
     seconds: float = 0.0
-    seal: int = 0
+    settings_hash: int = 0
 
 
 @runtime_checkable
 class Storage(Protocol):
-    """A place for studies."""
+    """A place that keeps studies. The module's docstring says what holds for every method."""
 
     @property
     def url(self) -> str:
-        """What opens it again, without a password."""
+        """The address that opens this storage again, without a password."""
         ...
 
     # -- studies
 
     def begin(self, name: str, settings: Settings) -> tuple[StudyRecord, bool]:
-        """The study of that name and False, or a new one with these settings and True. For any number of processes at once."""
+        """The study of this name and False; if there is none, a new study with these settings and True.
+
+        If several processes call it at once, exactly one of them makes the study and gets True.
+        """
         ...
 
     def find(self, name: str) -> StudyRecord | None:
-        """The study of that name, None if there is none."""
+        """The study of this name, or None."""
         ...
 
     def studies(self) -> list[StudyRecord]:
-        """All of them, in order of their making."""
+        """All studies, the oldest first."""
         ...
 
     def revise(
@@ -150,87 +187,102 @@ class Storage(Protocol):
         *,
         if_still: Settings | None = None,
     ) -> None:
-        """Change what is said of a study. Where nothing is different afterwards, nothing is written and the clock stays.
+        """Update what is stored about a study. If nothing would change, nothing is written and the clock stays.
 
-        settings  are laid over those that are there: a key that is given is replaced with all that is in it, the others stay. So
-                  several may keep things beside each other, and none needs to know of the rest; no key is ever taken away
-        if_still  some of the settings as one knows them: raises Behind if one of them is another by now, and changes nothing
-        halted    why all that work on it are to stop: one more in ``halts``, the same reason again too. None forgets the reason
-                  and leaves the count, by which each run tells whether it was asked for since that run began
-        seconds   it took at least so long: the larger of this and what is there stays
+        settings  are merged into the stored settings key by key. The value of a given key is replaced as a whole; the other keys
+                  stay. So several programs can keep settings side by side. No key is ever removed.
+        if_still  compare and set: some settings as the caller knows them. If one of them has another value by now, nothing is
+                  changed and Conflict is raised.
+        halted    a reason requests that all workers stop, and adds one to ``halts``, even if the reason is the same as before.
+                  None removes the reason and keeps ``halts``: a run compares it with the count at its own start, and so knows
+                  whether a stop was requested since then. ``...`` (the default) leaves both alone.
+        seconds   the study has been running for at least this long: the larger of this and the stored value is kept.
         """
         ...
 
     def delete(self, study: int) -> None:
-        """With all its trials; one that is gone already is no error."""
+        """Delete a study with its trials and its queue. A study that does not exist is no error."""
         ...
 
     # -- trials
 
-    def since(self, study: int, clock: int) -> Changes:
-        """Everything after that clock; 0 for all. Cheap when there is nothing new."""
+    def changes_since(self, study: int, clock: int) -> Changes:
+        """All that changed after this clock; everything for clock 0. It must be cheap if nothing is new."""
         ...
 
     def write(
         self, study: int, trial: Trial, *, lease: Lease | None = None, limits: Limits | None = None, queued: int | None = None,
         at_target: bool = True, expected: float | None = None,
-    ) -> Stored:
-        """A new trial, running under a lease (without one nobody ever takes it back), or finished elsewhere.
+    ) -> StoredTrial:
+        """Add a new trial and return it as it was stored: a running trial, or one that was finished elsewhere.
 
-        Raises Behind when its number is not the next one, or ``queued`` (the waiting entry that it comes from, removed at the
-        same time) is gone: look again with ``since``. Raises OverBudget when the limits leave no room. ``at_target`` says whether
-        its result counts for ``best``; ``expected`` is a guess of its cost. The same number under the same lease a second time
-        changes nothing: what is there is returned.
+        lease      the worker that evaluates it. A running trial without a lease is never taken back.
+        limits     OverBudget is raised if they leave no room for another trial.
+        queued     the id of the queued config that the trial evaluates. It leaves the queue in the same transaction.
+        at_target  whether the trial has the target fidelity, so that ``best`` prefers it.
+        expected   an estimate of its cost. It counts against ``Limits.cost`` while the trial is running.
+
+        Raises Conflict if the number of the trial is not the next one, or if the queued config is gone: another process was
+        faster. Call ``changes_since`` and try again.
+
+        Idempotent: if the trial of this number has the same lease token already, nothing is written and that trial is returned.
         """
         ...
 
-    def close(self, study: int, trial: Trial, *, at_target: bool = True, again: bool = False) -> Stored:
-        """Write what came of a trial that runs or was abandoned; one that is done or failed stays as it is and is returned.
+    def close(self, study: int, trial: Trial, *, at_target: bool = True, again: bool = False) -> StoredTrial:
+        """Store the result of a trial that is running or abandoned, and return the trial as it is stored.
 
-        With ``again`` its config is to be asked first. Only a trial that runs can be abandoned: one that is abandoned already is
-        returned as it is, and its config is not asked a second time.
+        ``again`` puts its config at the front of the queue.
+
+        Idempotent: a trial that is done or failed stays as it is and is returned. So does an abandoned trial that is abandoned
+        once more; its config is not queued a second time.
         """
         ...
 
     def report(self, study: int, number: int, token: str, reports: Sequence[Mapping[str, Any]]) -> bool:
-        """Keep what a running trial has reported so far; False if it is not the token's any more."""
+        """Store the intermediate values of a running trial. False if the trial does not belong to this token any more."""
         ...
 
     def enqueue(self, study: int, config: Mapping[str, Any], suggestion: Mapping[str, Any], *, first: bool = False) -> None:
-        """Have a config asked after all that waits, or before it."""
+        """Add a config to the end of the queue, or with ``first`` to its front."""
         ...
 
     def best(self, study: int, maximize: bool) -> Trial | None:
-        """The best finished trial at the target fidelity, of any if there is none; of equal ones the first."""
+        """The best finished trial at the target fidelity; if there is none, the best finished trial. The first of equal ones."""
         ...
 
     # -- leases
 
     def renew(self, study: int, held: Mapping[int, str], seconds: float) -> set[int]:
-        """Prolong the leases (number -> token) and name those that are lost: abandoned, closed, or somebody else's."""
-        ...
+        """Extend leases (trial number -> token) to ``seconds`` from now. Returns the numbers of the leases that are lost.
 
-    def holders(self, study: int) -> dict[int, str]:
-        """The trials that run under a lease, and whose they are."""
-        ...
-
-    def reap(self, study: int, price: float | None) -> list[Trial]:
-        """Abandon the trials whose lease has run out, have their configs asked first, by number, and return them as they are now.
-
-        A config that has lost its worker again and again (``life.LOSSES``) is not asked again: its trial has failed.
-
-        ``price`` is what a second costs, None if nobody knows: the time from their asking to the end of their lease is charged,
-        not that in which nobody looked.
+        A lease is lost if its trial is abandoned, closed, or held under another token.
         """
         ...
 
-    def asking(self, study: int) -> AbstractContextManager[None]:
-        """Held by one worker at a time while it makes a suggestion, so that each sees those before it.
+    def holders(self, study: int) -> dict[int, str]:
+        """The workers of the running trials that have a lease, by trial number."""
+        ...
 
-        It saves work and is not needed for correctness: ``write`` finds out. It ends with the process that holds it.
+    def reap(self, study: int, price: float | None) -> list[Trial]:
+        """Abandon the running trials whose lease has expired, and return them as they are now, by number.
+
+        Their configs go to the front of the queue, in the order of their numbers. A config that has lost its worker too many
+        times (``trial_lifecycle.MAX_LOST_WORKERS``) is not queued again: its trial has failed.
+
+        ``price`` is the cost of a second, or None if it is not known. A trial is charged for the time from its start to the end
+        of its lease, not for the time until this call.
+        """
+        ...
+
+    def ask_lock(self, study: int) -> AbstractContextManager[None]:
+        """A lock that a worker holds while it computes a suggestion, so that each suggestion sees the ones before it.
+
+        It saves work; correctness does not depend on it, since ``write`` detects conflicts. So a worker that has waited for long
+        may go on without it. The lock must end with the process that holds it.
         """
         ...
 
     def close_connections(self) -> None:
-        """Let go of files and connections; they are opened again when needed."""
+        """Close files and connections. They are opened again when they are needed."""
         ...

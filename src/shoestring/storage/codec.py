@@ -1,18 +1,16 @@
-"""What is stored as JSON, and back: never pickle, so that nothing that is read can run.
+"""JSON encoding and decoding of what is stored. Never pickle, so that reading a file can run no code.
 
-Everything is ASCII: other characters, NUL and half surrogate pairs are escaped, so that every database holds them. Floats are
-written with the digits that bring them back exactly, -0.0 too. A seal beside each text tells a damaged one from a good one.
+The text is ASCII: other characters, NUL and lone surrogates are escaped, so that every database can hold it. Floats are written
+with the digits that bring them back exactly, -0.0 too. A database keeps a checksum beside each text, so that damage is noticed.
 """
 
 from __future__ import annotations
 
-import gc
 import json
 import math
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, field, fields, make_dataclass
 from typing import Any
 
@@ -20,35 +18,36 @@ import numpy as np
 
 from ..data.trial import State, Trial
 from ..errors import StorageError
-from .base import Stored
+from .base import StoredTrial
 
-HALVES = re.compile("[\ud800-\udbff][\udc00-\udfff]")  # two halves of a pair, which JSON would join to one character
-LONGEST_NAME = 500  # characters; PostgreSQL's indexes end at 2,700 bytes
-FIELDS = tuple(item.name for item in fields(Trial))
-OFTEN_EMPTY = frozenset(
+SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")  # two halves, which JSON would join to one character
+MAX_NAME_LENGTH = 500  # characters; an index of PostgreSQL holds 2,700 bytes
+TRIAL_FIELDS = tuple(item.name for item in fields(Trial))
+OMITTED_IF_EMPTY = frozenset(
     item.name for item in fields(Trial) if item.default_factory is not MISSING or item.default is False or item.default == ()
 )
 STATES = {str(state): state for state in State}
-DEFAULTS = [(each.name, each.type, field(default=each.default, default_factory=each.default_factory)) for each in fields(Trial)]
-Thawed: Any = make_dataclass("Thawed", DEFAULTS, slots=True)
 
-Row = Sequence[Any]  # record, seal, number, opened, abandoned, closed
+TrialRow = Sequence[Any]  # record, checksum, number, opened, abandoned, closed
 
 
-def to_text(value: Any, what: str) -> str:
-    """JSON that comes back as it was, or a StorageError that says ``what`` cannot be stored."""
+# -- JSON --------------------------------------------------------------------------------------------------------------
+
+
+def encode_json(value: Any, what: str) -> str:
+    """JSON text that decodes to the same value. A StorageError that names ``what`` if there is none."""
     try:
-        text = json.dumps(value, allow_nan=False, separators=(",", ":"), default=_plain)
-        mangled = "\\ud" in text and HALVES.search(json.dumps(value, ensure_ascii=False, default=_plain))
+        text = _encoder.encode(value)
+        joined = "\\ud" in text and SURROGATE_PAIR.search(json.dumps(value, ensure_ascii=False, default=_to_json_type))
     except (TypeError, ValueError, RecursionError) as error:
         kinds = "text, finite numbers, true/false, null, lists and dicts of these"
         raise StorageError(f"{what} cannot be stored: {error}; a storage takes JSON: {kinds}") from None
-    if mangled:
-        raise StorageError(f"{what} cannot be stored: a text in it has a character in two halves, {mangled.group()!a}; join them")
+    if joined:
+        raise StorageError(f"{what} cannot be stored: a text in it has a character in two halves, {joined.group()!a}; join them")
     return text
 
 
-def _plain(value: Any) -> Any:
+def _to_json_type(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, Mapping):
@@ -56,81 +55,98 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is a {type(value).__name__}")
 
 
-def from_text(text: Any, where: str, seal: Any = None) -> Any:
-    """What ``to_text`` was given; a StorageError that names ``where`` if the text, or its seal where it has one, is another."""
+_encoder = json.JSONEncoder(allow_nan=False, separators=(",", ":"), default=_to_json_type)
+
+
+def decode_json(text: Any, where: str, expected: Any = None) -> Any:
+    """The value that ``encode_json`` was given. A StorageError that names ``where`` if the text does not have the checksum."""
     try:
-        if seal is not None and sealed(text) != seal:
+        if expected is not None and checksum(text) != expected:
             raise damaged(where)
         return json.loads(text)
     except (TypeError, ValueError, AttributeError, RecursionError):
         raise damaged(where) from None
 
 
-def damaged(where: str) -> StorageError:
-    return StorageError(f"{where} is damaged: it is not what was written; restore a backup, or see: shoestring db check")
-
-
-def sealed(text: str, opened: int = 0, abandoned: int | None = 0, closed: int | None = 0) -> int:
-    """A checksum of a text and the clocks that go with it."""
+def checksum(text: str, opened: int = 0, abandoned: int | None = 0, closed: int | None = 0) -> int:
+    """CRC-32 of a text and of the clocks that belong to it."""
     start = (opened * 31 + (-1 if abandoned is None else abandoned)) * 31 + (-1 if closed is None else closed)
     return zlib.crc32(text.encode(), start & 0xFFFFFFFF)
 
 
-def plain_name(name: Any, what: str) -> str:
-    """A text that can be a database's own text, or a StorageError: these are refused, not escaped, so that SQL can find them."""
+def damaged(where: str) -> StorageError:
+    return StorageError(f"{where} is damaged: it is not what was written; restore a backup, or see: shoestring db check")
+
+
+def require_name(name: Any, what: str) -> str:
+    """The name, or a StorageError if a database cannot hold it as it is. Names are not escaped, so that SQL can find them."""
     if not isinstance(name, str) or not name:
         raise StorageError(f"{what} must be a text that is not empty, not {name!r}")
-    if len(name) > LONGEST_NAME:
-        raise StorageError(f"{what} may have {LONGEST_NAME} characters; this has {len(name)}: {name[:40]!r}...")
+    if len(name) > MAX_NAME_LENGTH:
+        raise StorageError(f"{what} may have {MAX_NAME_LENGTH} characters; this has {len(name)}: {name[:40]!r}...")
     if "\0" in name or any("\ud800" <= character <= "\udfff" for character in name):
         raise StorageError(f"{what} cannot hold NUL or half a surrogate pair: {name!a}")
     return name
 
 
-def entry_text(config: Mapping[str, Any], suggestion: Mapping[str, Any]) -> str:
-    """A config that waits."""
-    return to_text({"config": config, "suggestion": suggestion}, "a config that waits")
+def encode_queued(config: Mapping[str, Any], suggestion: Mapping[str, Any]) -> str:
+    """An entry of the queue."""
+    return encode_json({"config": config, "suggestion": suggestion}, "a queued config")
 
 
 # -- trials ------------------------------------------------------------------------------------------------------------
 
 
-def trial_text(trial: Trial) -> str:
-    """``trial.to_dict()`` as text, without what says nothing: ``Trial.from_dict`` fills it in."""
-    values = {name: getattr(trial, name) for name in FIELDS}
-    record = {name: value for name, value in values.items() if value is not None and (value or name not in OFTEN_EMPTY)}
+def encode_trial(trial: Trial) -> str:
+    """``trial.to_dict()`` as JSON, without fields that are None or empty: the decoder fills them in."""
+    record = {}
+    for name in TRIAL_FIELDS:
+        value = getattr(trial, name)
+        if value is not None and (value or name not in OMITTED_IF_EMPTY):
+            record[name] = value
     if trial.folds is not None:
         record["folds"] = [fold if math.isfinite(fold) else None for fold in trial.folds]
-    return to_text(record, f"trial {trial.number}")
+    return encode_json(record, f"trial {trial.number}")
 
 
-def read_trial(row: Row, where: str) -> Stored:
-    return next(iter(read_trials([row], where)))
+def decode_trial(text: str) -> Trial:
+    """A trial from a text that ``encode_trial`` has just made."""
+    return _to_trial(json.loads(text))
 
 
-def read_trials(rows: Sequence[Row], where: str) -> list[Stored]:
-    """Trials from rows of (record, seal, number, opened, abandoned, closed).
+def decode_trials(texts: Sequence[str]) -> list[Trial]:
+    """Trials from texts that ``encode_trial`` has made.
 
-    All records are read as one JSON text, which takes two thirds of the time and memory: their keys are then the same objects.
+    All texts are decoded as one, which takes two thirds of the time and memory: equal keys become one object.
     """
-    records = _records([row[0] for row in rows])
-    if records is None:  # one of them is not JSON, or more than one value: find out which
+    return [_to_trial(record) for record in json.loads("[" + ",".join(texts) + "]")]
+
+
+def read_trial(row: TrialRow, where: str) -> StoredTrial:
+    """A trial from a row of a database, as in ``read_trials``."""
+    return read_trials([row], where)[0]
+
+
+def read_trials(rows: Sequence[TrialRow], where: str) -> list[StoredTrial]:
+    """Trials from rows of (record, checksum, number, opened, abandoned, closed). A StorageError if one is damaged."""
+    records = _decode_records([row[0] for row in rows])
+    if records is None:  # one of them is not JSON, or holds more than one value: find out which
         for record, _, number, *_ in rows:
-            if (_records([record]) or [None])[0] is None:
+            if (_decode_records([record]) or [None])[0] is None:
                 raise damaged(f"trial {number} in {where}")
         raise damaged(where)
     stored = []
-    for (text, seal, number, opened, abandoned, closed), record in zip(rows, records, strict=True):
+    for (text, expected, number, opened, abandoned, closed), record in zip(rows, records, strict=True):
         try:
-            if seal != sealed(text, opened, abandoned, closed) or record["number"] != number:
+            if expected != checksum(text, opened, abandoned, closed) or record["number"] != number:
                 raise damaged(f"trial {number} in {where}")
-            stored.append(Stored(_trial(record), opened, abandoned, closed))
+            stored.append(StoredTrial(_to_trial(record), opened, abandoned, closed))
         except (TypeError, ValueError, KeyError, AttributeError):
             raise damaged(f"trial {number} in {where}") from None
     return stored
 
 
-def _records(texts: list[Any]) -> list[Any] | None:
+def _decode_records(texts: list[Any]) -> list[Any] | None:
     try:
         records = json.loads("[" + ",".join(texts) + "]")
     except (TypeError, ValueError, RecursionError):
@@ -138,15 +154,19 @@ def _records(texts: list[Any]) -> list[Any] | None:
     return records if len(records) == len(texts) else None
 
 
-def _trial(record: dict[str, Any]) -> Trial:
-    """As ``Trial.from_dict``, in a quarter of the time.
+_DEFAULTS = [(each.name, each.type, field(default=each.default, default_factory=each.default_factory)) for each in fields(Trial)]
+_MutableTrial: Any = make_dataclass("_MutableTrial", _DEFAULTS, slots=True)
 
-    Fields of a frozen object are set the long way round; those of a thawed one are not, and then it becomes a trial.
+
+def _to_trial(record: dict[str, Any]) -> Trial:
+    """``Trial.from_dict`` in a quarter of the time.
+
+    To set the fields of a frozen dataclass is slow. So a mutable one with the same slots is made, and its class is changed.
     """
     if "folds" in record:
         return Trial.from_dict(record)
     get = record.get
-    trial: Trial = Thawed(  # by names that stand here: those of a record would be compared letter by letter
+    trial: Trial = _MutableTrial(  # with literal keywords: those of a record would be compared letter by letter
         number=record["number"], config=record["config"], state=STATES[record["state"]], value=get("value"), cost=get("cost"),
         gradient=get("gradient"), fidelity=get("fidelity") or {}, seconds=get("seconds"), error=get("error"),
         reports=tuple(get("reports") or ()), suggestion=get("suggestion") or {}, censored=get("censored", False),
@@ -154,22 +174,3 @@ def _trial(record: dict[str, Any]) -> Trial:
     )  # fmt: skip
     trial.__class__ = Trial
     return trial
-
-
-@contextmanager
-def many_at_once() -> Iterator[None]:
-    """While a hundred thousand records are read, all of which stay, a search for garbage among them takes a fifth of the time.
-
-    Afterwards they are among the objects that have been there for long, as if they had been searched already.
-    """
-    if not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        if gc.get_freeze_count() == 0:  # or what somebody else has frozen would thaw
-            gc.freeze()
-            gc.unfreeze()
-        gc.enable()

@@ -1,6 +1,7 @@
-"""Studies in memory: the reference of the contract, in plain Python. They end with the process, and belong to it alone.
+"""The storage in memory: the reference implementation of the contract, in plain Python. It ends with its process.
 
-What is kept is text, as in a database, so that nobody shares anything with the storage and both refuse the same things.
+Trials are kept as JSON text, as in a database. So the caller and the storage share no object, and what JSON cannot hold is
+refused here too. A write encodes a trial once and decodes it once, for the copy that it returns. Text in memory has no checksum.
 """
 
 from __future__ import annotations
@@ -9,66 +10,108 @@ import bisect
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from types import EllipsisType
 from typing import Any
 
 from ..data.trial import State, Trial
-from . import trial_lifecycle as life
-from .base import Changes, Lease, Limits, Settings, Stored, StudyRecord, Waiting
-from .codec import entry_text, many_at_once, plain_name, read_trials, sealed, to_text, trial_text
-from .locks import ThreadTurns
-from .trial_lifecycle import Standing, Totals, amount, guess, revision, share
+from . import trial_lifecycle
+from .base import Changes, Clocks, Lease, Limits, QueuedConfig, Settings, StoredTrial, StudyRecord
+from .codec import decode_trial, decode_trials, encode_json, encode_queued, encode_trial, require_name
+from .locks import ThreadAskLocks
+from .trial_lifecycle import Revision, StudyFields, Totals, require_amount, trial_totals, usable_estimate
 
 
-@dataclass(slots=True)
-class _Row:
-    """A trial as text, and what is known of it without reading that."""
+@dataclass(slots=True, kw_only=True)
+class _TrialRow:
+    """A trial as text, and what must be known without decoding it."""
 
     text: str
     state: State
     value: float | None
-    share: Totals
+    totals: Totals  # its part in those of the study
     at_target: bool
     expected: float | None
-    clocks: tuple[int, int | None, int | None]  # opened, abandoned, closed
+    clocks: Clocks
     token: str | None
     worker: str | None
     leased_until: float | None
     asked: float
 
+    @property
+    def lease_seconds(self) -> float:
+        """From the start of the trial to the end of its lease."""
+        return 0.0 if self.leased_until is None else self.leased_until - self.asked
+
 
 @dataclass(slots=True)
-class _Book:
-    """A study."""
+class _StudyRow:
+    """A study with its trials and its queue."""
 
     id: int
     name: str
-    standing: Standing
+    fields: StudyFields
     created_at: float
     clock: int = 0
     totals: Totals = field(default_factory=Totals)
-    rows: list[_Row] = field(default_factory=list)
+    trials: list[_TrialRow] = field(default_factory=list)
     running: set[int] = field(default_factory=set)
-    queue: list[tuple[int, str]] = field(default_factory=list)
-    ticks: list[int] = field(default_factory=list)  # the clock of each change of a trial, rising
-    changed: list[int] = field(default_factory=list)  # the number of that trial
+    queue: list[tuple[int, str]] = field(default_factory=list)  # id and text
+    change_clocks: list[int] = field(default_factory=list)  # the clock of each change of a trial, ascending
+    changed_trials: list[int] = field(default_factory=list)  # the number of that trial
+
+    @property
+    def halted(self) -> str | None:
+        return None if self.fields.halted is None else str(json.loads(self.fields.halted))
+
+    @property
+    def record(self) -> StudyRecord:
+        return StudyRecord(
+            id=self.id,
+            name=self.name,
+            settings=json.loads(self.fields.settings),
+            halted=self.halted,
+            halts=self.fields.halts,
+            seconds=self.fields.seconds,
+            clock=self.clock,
+            created_at=self.created_at,
+            trials=len(self.trials),
+            waiting=len(self.queue),
+        )
+
+    def changed(self, *numbers: int) -> None:
+        """Advance the clock: these trials have just changed."""
+        self.clock += 1
+        for number in numbers:
+            self.change_clocks.append(self.clock)
+            self.changed_trials.append(number)
+            if self.trials[number].state is State.RUNNING:
+                self.running.add(number)
+            else:
+                self.running.discard(number)
+
+    def stored(self, number: int) -> StoredTrial:
+        row = self.trials[number]
+        return StoredTrial(decode_trial(row.text), *row.clocks)
+
+    def holds(self, number: int, token: str) -> bool:
+        """Whether the trial is running under this token."""
+        return number in self.running and self.trials[number].token == token
 
 
 class MemoryStorage:
-    """Thread-safe. ``now`` is the clock of the leases, in seconds."""
+    """A storage in the memory of this process. Thread-safe. ``now`` is the clock of the leases, in seconds."""
 
     url = "memory://"
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
-        self._books: dict[int, _Book] = {}
-        self._made = 0  # studies, and
-        self._entries = 0  # waiting configs: ids are not used twice
+        self._studies: dict[int, _StudyRow] = {}
+        self._last_study = self._last_entry = 0  # ids are not used again
         self._lock = threading.RLock()
-        self._turns = ThreadTurns()
+        self._ask_locks = ThreadAskLocks()
 
     def __repr__(self) -> str:
         return "MemoryStorage()"
@@ -76,23 +119,23 @@ class MemoryStorage:
     # -- studies -----------------------------------------------------------------------------------------------------
 
     def begin(self, name: str, settings: Settings) -> tuple[StudyRecord, bool]:
-        plain_name(name, "a study's name")
-        text = to_text(settings, f"the settings of study {name!r}")
+        require_name(name, "a study's name")
+        text = encode_json(settings, f"the settings of study {name!r}")
         with self._lock:
             found = self.find(name)
             if found is not None:
                 return found, False
-            self._made += 1
-            book = self._books[self._made] = _Book(self._made, name, Standing(text), time.time())
-            return _record(book), True
+            self._last_study += 1
+            row = self._studies[self._last_study] = _StudyRow(self._last_study, name, StudyFields(text), time.time())
+            return row.record, True
 
     def find(self, name: str) -> StudyRecord | None:
         with self._lock:
-            return next((_record(book) for book in self._books.values() if book.name == name), None)
+            return next((row.record for row in self._studies.values() if row.name == name), None)
 
     def studies(self) -> list[StudyRecord]:
         with self._lock:
-            return [_record(book) for book in self._books.values()]
+            return [row.record for row in self._studies.values()]
 
     def revise(
         self,
@@ -103,27 +146,30 @@ class MemoryStorage:
         *,
         if_still: Settings | None = None,
     ) -> None:
-        wanted = revision(settings, halted, seconds, if_still, study)
+        revision = Revision.checked(study, settings, halted, seconds, if_still)
         with self._lock:
-            book = self._book(study)
-            after = wanted.of(book.standing)
-            if after != book.standing:
-                book.standing = after
-                book.clock += 1
+            row = self._study(study)
+            after = revision.apply(row.fields)
+            if after != row.fields:
+                row.fields = after
+                row.changed()
 
     def delete(self, study: int) -> None:
         with self._lock:
-            self._books.pop(study, None)
+            self._studies.pop(study, None)
 
     # -- trials ------------------------------------------------------------------------------------------------------
 
-    def since(self, study: int, clock: int) -> Changes:
+    def changes_since(self, study: int, clock: int) -> Changes:
         with self._lock:
-            book = self._book(study)
-            new = sorted(set(book.changed[bisect.bisect_right(book.ticks, clock) :]))
-            queue = [Waiting(entry, **json.loads(text)) for entry, text in book.queue]
-            now = book.standing
-            return Changes(book.clock, self._read(book, new), queue, _reason(now), now.halts, now.seconds, hash(now.settings))
+            row = self._study(study)
+            news = sorted(set(row.changed_trials[bisect.bisect_right(row.change_clocks, clock) :]))
+            rows = [row.trials[number] for number in news]
+            decoded = decode_trials([each.text for each in rows]) if rows else []
+            trials = [StoredTrial(trial, *each.clocks) for trial, each in zip(decoded, rows, strict=True)]
+            queue = [QueuedConfig(entry, **json.loads(text)) for entry, text in row.queue]
+            fields = row.fields
+            return Changes(row.clock, trials, queue, row.halted, fields.halts, fields.seconds, hash(fields.settings))
 
     def write(
         self,
@@ -135,158 +181,146 @@ class MemoryStorage:
         queued: int | None = None,
         at_target: bool = True,
         expected: float | None = None,
-    ) -> Stored:
-        text, expected = trial_text(trial), guess(expected)
-        part = share(trial.state, amount(trial.cost, "a trial's cost"), expected)
-        life.require_lease(lease)
+    ) -> StoredTrial:
+        text, expected = encode_trial(trial), usable_estimate(expected)
+        part = trial_totals(trial.state, require_amount(trial.cost, "a trial's cost"), expected)
+        trial_lifecycle.require_lease(lease)
         token = None if lease is None else lease.token
         with self._lock:
-            book = self._book(study)
-            worker = None if lease is None else lease.worker or None
-            if trial.number != len(book.rows):
-                if token is not None and 0 <= trial.number < len(book.rows) and book.rows[trial.number].token == token:
-                    return self._read(book, [trial.number])[0]
-                raise life.behind(trial.number, len(book.rows))
-            if queued is not None and queued not in (entry for entry, _ in book.queue):
-                raise life.taken(queued)
-            book.totals.require_room(limits)
-            now, until = self._now(), None if lease is None else self._now() + lease.seconds
-            clocks = life.opened(trial, book.clock + 1).clocks
-            book.queue = [item for item in book.queue if item[0] != queued]
-            book.rows.append(_Row(text, trial.state, trial.value, part, at_target, expected, clocks, token, worker, until, now))
-            book.totals += part
-            return self._changed(book, [trial.number])[0]
+            row = self._study(study)
+            if trial.number != len(row.trials):
+                if token is not None and 0 <= trial.number < len(row.trials) and row.trials[trial.number].token == token:
+                    return row.stored(trial.number)
+                raise trial_lifecycle.number_conflict(trial.number, len(row.trials))
+            if queued is not None and queued not in (entry for entry, _ in row.queue):
+                raise trial_lifecycle.queue_conflict(queued)
+            row.totals.require_room(limits)
+            if queued is not None:
+                row.queue = [item for item in row.queue if item[0] != queued]
+            row.totals += part
+            now = self._now()
+            row.trials.append(
+                _TrialRow(
+                    text=text,
+                    state=trial.state,
+                    value=trial.value,
+                    totals=part,
+                    at_target=at_target,
+                    expected=expected,
+                    clocks=trial_lifecycle.clocks_when_opened(trial.state, row.clock + 1),
+                    token=token,
+                    worker=None if lease is None else lease.worker,
+                    leased_until=None if lease is None else now + lease.seconds,
+                    asked=now,
+                )
+            )
+            row.changed(trial.number)
+            return row.stored(trial.number)
 
-    def close(self, study: int, trial: Trial, *, at_target: bool = True, again: bool = False) -> Stored:
-        life.require_result(trial)
-        text, cost = trial_text(trial), amount(trial.cost, "a trial's cost")
-        entry = entry_text(trial.config, trial.suggestion)
+    def close(self, study: int, trial: Trial, *, at_target: bool = True, again: bool = False) -> StoredTrial:
+        trial_lifecycle.require_result(trial)
+        text, cost = encode_trial(trial), require_amount(trial.cost, "a trial's cost")
+        entry = encode_queued(trial.config, trial.suggestion) if again else None
         with self._lock:
-            book = self._book(study)
-            if not 0 <= trial.number < len(book.rows):
-                raise life.no_trial(trial.number, len(book.rows))
-            before = self._read(book, [trial.number])[0]
-            if not life.open_to(before.trial, trial.state):
-                return before
-            self._close(book, trial, text, cost, at_target)
-            if again:
-                self._enqueue(book, entry, first=True)
-            return self._changed(book, [trial.number])[0]
-
-    def _close(self, book: _Book, trial: Trial, text: str, cost: float | None, at_target: bool) -> None:
-        row = book.rows[trial.number]
-        part = share(trial.state, cost, row.expected)
-        book.totals = book.totals.changed(row.share, part)
-        row.clocks = life.closed(Stored(trial, *row.clocks), trial, book.clock + 1).clocks
-        row.text, row.state, row.value, row.share, row.at_target = text, trial.state, trial.value, part, at_target
+            row = self._study(study)
+            if not 0 <= trial.number < len(row.trials):
+                raise trial_lifecycle.no_trial(trial.number, len(row.trials))
+            if trial.number not in row.running:
+                before = row.stored(trial.number)
+                if not trial_lifecycle.can_become(before.trial, trial.state):
+                    return before
+            self._close(row, trial, text, cost, at_target)
+            if entry is not None:
+                self._enqueue(row, entry, first=True)
+            row.changed(trial.number)
+            return row.stored(trial.number)
 
     def report(self, study: int, number: int, token: str, reports: Sequence[Mapping[str, Any]]) -> bool:
-        to_text(list(reports), f"a report of trial {number}")
+        encode_json(list(reports), f"a report of trial {number}")
         with self._lock:
-            book = self._books.get(study)
-            if book is None or not self._owns(book, number, token):
+            row = self._studies.get(study)
+            if row is None or not row.holds(number, token):
                 return False
-            trial = self._read(book, [number])[0].trial
-            book.rows[number].text = trial_text(replace(trial, reports=tuple(reports)))
-            self._changed(book, [number])
+            trial = row.stored(number).trial
+            row.trials[number].text = encode_trial(replace(trial, reports=tuple(reports)))
+            row.changed(number)
             return True
 
     def enqueue(self, study: int, config: Mapping[str, Any], suggestion: Mapping[str, Any], *, first: bool = False) -> None:
-        text = entry_text(config, suggestion)
+        text = encode_queued(config, suggestion)
         with self._lock:
-            book = self._book(study)
-            self._enqueue(book, text, first)
-            book.clock += 1
+            row = self._study(study)
+            self._enqueue(row, text, first)
+            row.changed()
 
     def best(self, study: int, maximize: bool) -> Trial | None:
         with self._lock:
-            book = self._book(study)
-            done = [number for number, row in enumerate(book.rows) if row.state is State.DONE]
-            eligible = [number for number in done if book.rows[number].at_target] or done
+            row = self._study(study)
+            done = [number for number, each in enumerate(row.trials) if each.state is State.DONE]
+            eligible = [number for number in done if row.trials[number].at_target] or done
             sign = -1.0 if maximize else 1.0
-            found = min(eligible, key=lambda number: sign * (book.rows[number].value or 0.0), default=None)
-            return None if found is None else self._read(book, [found])[0].trial
+            found = min(eligible, key=lambda number: sign * (row.trials[number].value or 0.0), default=None)
+            return None if found is None else row.stored(found).trial
 
     # -- leases ------------------------------------------------------------------------------------------------------
 
     def renew(self, study: int, held: Mapping[int, str], seconds: float) -> set[int]:
         with self._lock:
-            book = self._books.get(study)
-            kept = {number for number, token in held.items() if book is not None and self._owns(book, number, token)}
+            row = self._studies.get(study)
+            if row is None:
+                return set(held)
+            kept = {number for number, token in held.items() if row.holds(number, token)}
             for number in kept:
-                self._books[study].rows[number].leased_until = self._now() + seconds
+                row.trials[number].leased_until = self._now() + seconds
             return set(held) - kept
 
     def holders(self, study: int) -> dict[int, str]:
         with self._lock:
-            book = self._book(study)
-            workers = {number: book.rows[number].worker for number in sorted(book.running)}
+            row = self._studies.get(study)
+            if row is None:
+                return {}
+            workers = {number: row.trials[number].worker for number in sorted(row.running)}
             return {number: worker for number, worker in workers.items() if worker is not None}
 
     def reap(self, study: int, price: float | None) -> list[Trial]:
-        price = amount(price, "the price of a second")
+        price = require_amount(price, "the price of a second")
         with self._lock:
-            book, now = self._books.get(study), self._now()
-            if book is None:
+            row, now = self._studies.get(study), self._now()
+            if row is None:
                 return []
-            leases = [(number, book.rows[number].leased_until) for number in sorted(book.running)]
+            leases = [(number, row.trials[number].leased_until) for number in sorted(row.running)]
             late = [number for number, until in leases if until is not None and until < now]
             if not late:
                 return []
-            gone = [life.abandon(each.trial, _held(book.rows[each.trial.number]), price) for each in self._read(book, late)]
-            for trial in gone:
-                self._close(book, trial, trial_text(trial), trial.cost, book.rows[trial.number].at_target)
+            for number in late:
+                trial = trial_lifecycle.abandon(row.stored(number).trial, row.trials[number].lease_seconds, price)
+                self._close(row, trial, encode_trial(trial), trial.cost, row.trials[number].at_target)
+            row.changed(*late)
+            gone = [row.stored(number).trial for number in late]
             for trial in reversed([each for each in gone if each.state is State.ABANDONED]):
-                self._enqueue(book, entry_text(trial.config, trial.suggestion), first=True)
-            return [each.trial for each in self._changed(book, late)]
+                self._enqueue(row, encode_queued(trial.config, trial.suggestion), first=True)
+            return gone
 
-    def asking(self, study: int) -> AbstractContextManager[None]:
-        return self._turns.turn(study)
+    def ask_lock(self, study: int) -> AbstractContextManager[None]:
+        return self._ask_locks.ask_lock(study)
 
     def close_connections(self) -> None:
         """There are none."""
 
-    # -- pieces ------------------------------------------------------------------------------------------------------
+    # -- helpers, called with the lock held --------------------------------------------------------------------------
 
-    def _book(self, study: int) -> _Book:
-        if study not in self._books:
-            raise life.no_study(study, self.url)
-        return self._books[study]
+    def _study(self, study: int) -> _StudyRow:
+        if study not in self._studies:
+            raise trial_lifecycle.no_study(study, self.url)
+        return self._studies[study]
 
-    def _owns(self, book: _Book, number: int, token: str) -> bool:
-        return number in book.running and book.rows[number].token == token
+    def _close(self, study: _StudyRow, trial: Trial, text: str, cost: float | None, at_target: bool) -> None:
+        row = study.trials[trial.number]
+        part = trial_totals(trial.state, cost, row.expected)
+        study.totals = study.totals.replaced(row.totals, part)
+        row.clocks = trial_lifecycle.clocks_when_closed(row.clocks, trial.state, study.clock + 1)
+        row.text, row.state, row.value, row.totals, row.at_target = text, trial.state, trial.value, part, at_target
 
-    def _enqueue(self, book: _Book, text: str, first: bool) -> None:
-        self._entries += 1
-        book.queue.insert(0 if first else len(book.queue), (self._entries, text))
-
-    def _changed(self, book: _Book, numbers: Sequence[int]) -> list[Stored]:
-        """Let the clock tick: these trials have just changed."""
-        book.clock += 1
-        for number in numbers:
-            book.ticks.append(book.clock)
-            book.changed.append(number)
-            (book.running.add if book.rows[number].state is State.RUNNING else book.running.discard)(number)
-        return self._read(book, numbers)
-
-    def _read(self, book: _Book, numbers: Iterable[int]) -> list[Stored]:
-        rows = [(book.rows[number].text, number, book.rows[number].clocks) for number in numbers]
-        with many_at_once():
-            return read_trials([(text, sealed(text, *clocks), number, *clocks) for text, number, clocks in rows], self.url)
-
-
-def _record(book: _Book) -> StudyRecord:
-    now, trials, waiting = book.standing, book.totals.trials, len(book.queue)
-    settings = json.loads(now.settings)
-    return StudyRecord(
-        book.id, book.name, settings, _reason(now), now.halts, now.seconds, book.clock, book.created_at, trials, waiting
-    )
-
-
-def _reason(standing: Standing) -> str | None:
-    return None if standing.halted is None else str(json.loads(standing.halted))
-
-
-def _held(row: _Row) -> float:
-    """Seconds from its asking to the end of its lease."""
-    return 0.0 if row.leased_until is None else row.leased_until - row.asked
+    def _enqueue(self, study: _StudyRow, text: str, first: bool) -> None:
+        self._last_entry += 1
+        study.queue.insert(0 if first else len(study.queue), (self._last_entry, text))

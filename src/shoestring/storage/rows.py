@@ -1,9 +1,9 @@
-"""What a storage asks of a database: each statement once, compiled once, its values bound by name and never written into it.
+"""The SQL statements of the storage, and functions that read and write rows with them.
 
-A study's row while it is one's turn to write, and the rows of its trials and its queue.
+Each statement is built once, and SQLAlchemy compiles it once. Values are bound by name and never written into a statement. All
+functions work in the transaction of the connection that they are given.
 
-``turn`` locks the row until the end of the transaction; ``tick`` moves the clock on and must come last. All of it happens in the
-transaction of the connection.
+A transaction that writes to a study begins with ``lock_study``, which locks the study's row, and ends with ``advance_clock``.
 """
 
 from __future__ import annotations
@@ -16,120 +16,123 @@ from typing import Any
 from sqlalchemy import Connection, Integer, Row, Select, bindparam, delete, func, insert, select, tuple_, update
 
 from ..data.trial import State, Trial
-from . import rows as statements
-from . import trial_lifecycle as life
-from .base import Clocks, Stored
-from .codec import read_trial, sealed
-from .schema import RUNNING, now, queue, receipts, studies, trials
-from .trial_lifecycle import Totals, share
+from .base import Clocks, StoredTrial
+from .codec import checksum, read_trial
+from .schema import RUNNING, idempotency_keys, now, queue, studies, trials
+from .trial_lifecycle import Totals, no_study, trial_totals
 
-study, number = bindparam("study_", type_=Integer), bindparam("number_", type_=Integer)
-ONE = (trials.c.study == study) & (trials.c.number == number)
-STORED = (trials.c.record, trials.c.seal, trials.c.number, trials.c.opened, trials.c.abandoned, trials.c.closed)
+KEY_SECONDS = 3600.0  # how long an idempotency key is kept; a call is repeated for about a minute
 
-# -- studies
+_study, _number = bindparam("study_", type_=Integer), bindparam("number_", type_=Integer)
+_one_trial = (trials.c.study == _study) & (trials.c.number == _number)
+_stored = (trials.c.record, trials.c.checksum, trials.c.number, trials.c.opened, trials.c.abandoned, trials.c.closed)
 
-ALL_STUDIES = select(studies).order_by(studies.c.id)
-STUDY = select(studies).where(studies.c.id == study)
-STUDY_NAMED = select(studies).where(studies.c.name == bindparam("name_"))
-TURN = STUDY.with_for_update(key_share=True)  # whoever has it writes next; SQLite locks the whole file instead
-NEW_STUDY = insert(studies).values(created_at=now())
-SET_STUDY = update(studies).where(studies.c.id == study)
-DELETE = [
-    delete(trials).where(trials.c.study == study),
-    delete(queue).where(queue.c.study == study),
-    delete(studies).where(studies.c.id == study),
+# -- statements: studies -----------------------------------------------------------------------------------------------
+
+SELECT_STUDIES = select(studies).order_by(studies.c.id)
+SELECT_STUDY = select(studies).where(studies.c.id == _study)
+SELECT_STUDY_BY_NAME = select(studies).where(studies.c.name == bindparam("name_"))
+LOCK_STUDY = SELECT_STUDY.with_for_update(key_share=True)  # SQLite locks the whole file instead
+INSERT_STUDY = insert(studies).values(created_at=now())
+UPDATE_STUDY = update(studies).where(studies.c.id == _study)
+DELETE_STUDY = [
+    delete(trials).where(trials.c.study == _study),
+    delete(queue).where(queue.c.study == _study),
+    delete(studies).where(studies.c.id == _study),
 ]
 
-# -- trials
+# -- statements: trials ------------------------------------------------------------------------------------------------
 
-TRIAL = select(trials).where(ONE)
-TRIALS = select(*STORED).where(trials.c.study == study).order_by(trials.c.number)
-TRIALS_SINCE = TRIALS.where(trials.c.changed > bindparam("clock_"))
-NEW_TRIAL = insert(trials).values(asked=now(), leased_until=now() + bindparam("lease_"))  # no lease, no end: now + NULL is NULL
-SET_TRIAL = update(trials).where(ONE)
+SELECT_TRIAL = select(trials).where(_one_trial)
+SELECT_TRIALS = select(*_stored).where(trials.c.study == _study).order_by(trials.c.number)
+SELECT_TRIALS_SINCE = SELECT_TRIALS.where(trials.c.changed > bindparam("clock_"))
+INSERT_TRIAL = insert(trials).values(asked=now(), leased_until=now() + bindparam("lease_"))  # without a lease: now + NULL is NULL
+UPDATE_TRIAL = update(trials).where(_one_trial)
 
 
-def best(maximize: bool) -> Select[Any]:
-    """By the index alone: the best value, and of those that have it the first."""
-    eligible = (trials.c.study == study) & (trials.c.state == "done") & (trials.c.at_target == bindparam("at_target_"))
+def _select_best(maximize: bool) -> Select[Any]:
+    """The first trial with the best value. The index alone answers it."""
+    eligible = (trials.c.study == _study) & (trials.c.state == "done") & (trials.c.at_target == bindparam("at_target_"))
     value = select((func.max if maximize else func.min)(trials.c.value)).where(eligible).scalar_subquery()
-    return select(*STORED).where(eligible, trials.c.value == value).order_by(trials.c.number).limit(1)
+    return select(*_stored).where(eligible, trials.c.value == value).order_by(trials.c.number).limit(1)
 
 
-LOWEST, HIGHEST = best(False), best(True)
+SELECT_LOWEST, SELECT_HIGHEST = _select_best(False), _select_best(True)
 
-# -- leases
+# -- statements: leases ------------------------------------------------------------------------------------------------
 
-RENEW = (
+RENEW_LEASES = (
     update(trials)
-    .where(trials.c.study == study, RUNNING)
+    .where(trials.c.study == _study, RUNNING)
     .where(trials.c.number.in_(bindparam("numbers_", expanding=True)))  # which has an index; the pair has none
     .where(tuple_(trials.c.number, trials.c.token).in_(bindparam("held_", expanding=True)))
     .values(leased_until=now() + bindparam("lease_"))
     .returning(trials.c.number)
 )
-HELD = select(trials.c.number, trials.c.worker).where(
-    (trials.c.study == study) & RUNNING & trials.c.worker.is_not(None)
+SELECT_HOLDERS = select(trials.c.number, trials.c.worker).where(
+    (trials.c.study == _study) & RUNNING & trials.c.worker.is_not(None)
 )
-LATE = (trials.c.study == study) & RUNNING & (trials.c.leased_until < now())
-ANY_LATE = select(trials.c.number).where(LATE).limit(1)
-ALL_LATE = select(trials, (trials.c.leased_until - trials.c.asked).label("open_for")).where(LATE).order_by(trials.c.number)
+_expired = (trials.c.study == _study) & RUNNING & (trials.c.leased_until < now())
+SELECT_ANY_EXPIRED = select(trials.c.number).where(_expired).limit(1)
+SELECT_EXPIRED = (
+    select(trials, (trials.c.leased_until - trials.c.asked).label("lease_seconds")).where(_expired).order_by(trials.c.number)
+)
 
-# -- queue
+# -- statements: the queue and the idempotency keys --------------------------------------------------------------------
 
-WAITING = select(queue.c.id, queue.c.entry, queue.c.seal).where(queue.c.study == study).order_by(queue.c.position)
-FRONT = select(func.min(queue.c.position)).where(queue.c.study == study)
-BACK = select(func.max(queue.c.position)).where(queue.c.study == study)
-ENQUEUE = insert(queue)
-TAKE = delete(queue).where(queue.c.id == bindparam("entry_"), queue.c.study == study)
+SELECT_QUEUE = select(queue.c.id, queue.c.entry, queue.c.checksum).where(queue.c.study == _study).order_by(queue.c.position)
+SELECT_FIRST_POSITION = select(func.min(queue.c.position)).where(queue.c.study == _study)
+SELECT_LAST_POSITION = select(func.max(queue.c.position)).where(queue.c.study == _study)
+INSERT_QUEUED = insert(queue)
+DELETE_QUEUED = delete(queue).where(queue.c.id == bindparam("entry_"), queue.c.study == _study)
 
-# -- receipts
-
-RECEIPT = select(receipts.c.key).where(receipts.c.key == bindparam("key_"))
-KEEP_RECEIPT = insert(receipts).values(at=now())
-DROP_RECEIPTS = delete(receipts).where(receipts.c.at < now() - 3600.0)  # seconds; a call is repeated for less than a minute
-
-
-def turn(connection: Connection, study: int, where: str) -> Row[Any]:
-    """The study's row, which nobody else changes until the end of the transaction."""
-    book = connection.execute(statements.TURN, {"study_": study}).first()
-    if book is None:
-        raise life.no_study(study, where)
-    return book
+SELECT_KEY = select(idempotency_keys.c.key).where(idempotency_keys.c.key == bindparam("key_"))
+INSERT_KEY = insert(idempotency_keys).values(at=now())
+DELETE_OLD_KEYS = delete(idempotency_keys).where(idempotency_keys.c.at < now() - KEY_SECONDS)
 
 
-def tick(connection: Connection, book: Row[Any], sums: Totals | None = None, **columns: Any) -> None:
-    """Let the clock tick, and write what has changed in the study's row."""
-    changed = {} if sums is None else totals_columns(sums)
-    connection.execute(statements.SET_STUDY, {"study_": book.id, "clock": book.clock + 1, **changed, **columns})
+# -- a study's row -----------------------------------------------------------------------------------------------------
 
 
-def totals(book: Row[Any]) -> Totals:
-    return Totals(book.trials, book.counted, book.running, book.spent, book.reserved)
+def lock_study(connection: Connection, study: int, where: str) -> Row[Any]:
+    """The study's row. No other transaction can change it before this one ends."""
+    study_row = connection.execute(LOCK_STUDY, {"study_": study}).first()
+    if study_row is None:
+        raise no_study(study, where)
+    return study_row
 
 
-def totals_columns(sums: Totals) -> dict[str, float]:
-    return {item.name: getattr(sums, item.name) for item in fields(sums)}
+def advance_clock(connection: Connection, study_row: Row[Any], totals: Totals | None = None, **columns: Any) -> None:
+    """Add one to the study's clock, and write what else has changed in its row."""
+    changed = {} if totals is None else totals_columns(totals)
+    connection.execute(UPDATE_STUDY, {"study_": study_row.id, "clock": study_row.clock + 1, **changed, **columns})
 
 
-# -- trials ------------------------------------------------------------------------------------------------------------
+def read_totals(study_row: Row[Any]) -> Totals:
+    return Totals(study_row.trials, study_row.counted, study_row.running, study_row.spent, study_row.reserved)
 
 
-def trial_row(connection: Connection, study: int, number: int) -> Row[Any] | None:
-    return connection.execute(statements.TRIAL, {"study_": study, "number_": number}).first()
+def totals_columns(totals: Totals) -> dict[str, float]:
+    return {item.name: getattr(totals, item.name) for item in fields(totals)}
 
 
-def stored(row: Row[Any], where: str) -> Stored:
-    return read_trial((row.record, row.seal, row.number, row.opened, row.abandoned, row.closed), where)
+# -- rows of trials ----------------------------------------------------------------------------------------------------
 
 
-def share_of(row: Row[Any]) -> Totals:
-    return share(State(row.state), row.cost, row.expected)
+def find_trial_row(connection: Connection, study: int, number: int) -> Row[Any] | None:
+    return connection.execute(SELECT_TRIAL, {"study_": study, "number_": number}).first()
 
 
-def columns(trial: Trial, text: str, clocks: Clocks, changed: int) -> dict[str, Any]:
-    """The record, and beside it what is searched for."""
+def read_trial_row(row: Row[Any], where: str) -> StoredTrial:
+    return read_trial((row.record, row.checksum, row.number, row.opened, row.abandoned, row.closed), where)
+
+
+def read_trial_totals(row: Row[Any]) -> Totals:
+    return trial_totals(State(row.state), row.cost, row.expected)
+
+
+def trial_columns(trial: Trial, text: str, clocks: Clocks, changed: int) -> dict[str, Any]:
+    """The record, and the columns for searches."""
     opened, abandoned, closed = clocks
     return {
         "changed": changed,
@@ -140,48 +143,41 @@ def columns(trial: Trial, text: str, clocks: Clocks, changed: int) -> dict[str, 
         "value": None if trial.value is None else float(trial.value),
         "cost": None if trial.cost is None else float(trial.cost),
         "record": text,
-        "seal": sealed(text, *clocks),
+        "checksum": checksum(text, *clocks),
     }
 
 
-def rewrite(connection: Connection, book: Row[Any], trial: Trial, text: str, clocks: Clocks, at_target: bool) -> None:
-    """A trial that has changed."""
-    which = {"study_": book.id, "number_": trial.number, "at_target": bool(at_target)}
-    connection.execute(statements.SET_TRIAL, which | columns(trial, text, clocks, book.clock + 1))
+def update_trial(
+    connection: Connection, study_row: Row[Any], trial: Trial, text: str, clocks: Clocks, at_target: bool
+) -> None:
+    which = {"study_": study_row.id, "number_": trial.number, "at_target": bool(at_target)}
+    connection.execute(UPDATE_TRIAL, which | trial_columns(trial, text, clocks, study_row.clock + 1))
 
 
-# -- the queue and the receipts ------------------------------------------------------------------------------------------
+# -- the queue and the idempotency keys --------------------------------------------------------------------------------
 
 
-def enqueue(connection: Connection, book: Row[Any], texts: Sequence[str], first: bool) -> None:
-    """In this order, before or after all that waits."""
+def insert_queued(connection: Connection, study_row: Row[Any], texts: Sequence[str], first: bool) -> None:
+    """Add entries to the queue in this order, before or after those that are in it."""
     if texts:
-        end = connection.execute(statements.FRONT if first else statements.BACK, {"study_": book.id}).scalar() or 0
+        end = connection.execute(SELECT_FIRST_POSITION if first else SELECT_LAST_POSITION, {"study_": study_row.id}).scalar() or 0
         start = end - len(texts) if first else end + 1
         positions = enumerate(texts, start)
-        rows = [{"study": book.id, "position": at, "entry": text, "seal": sealed(text)} for at, text in positions]
-        connection.execute(statements.ENQUEUE, rows)
+        rows = [{"study": study_row.id, "position": at, "entry": text, "checksum": checksum(text)} for at, text in positions]
+        connection.execute(INSERT_QUEUED, rows)
 
 
 def new_key() -> str:
-    """By which a call that is repeated knows what it did before."""
+    """A new idempotency key, by which a repeated call recognizes what it did before."""
     return uuid.uuid4().hex
 
 
-def carried_out(connection: Connection, key: str) -> bool:
-    """Whether there is a receipt for a call."""
-    return connection.execute(statements.RECEIPT, {"key_": key}).first() is not None
+def has_key(connection: Connection, key: str) -> bool:
+    """Whether the call with this key was carried out."""
+    return connection.execute(SELECT_KEY, {"key_": key}).first() is not None
 
 
-def keep_receipt(connection: Connection, key: str) -> None:
-    """As part of the transaction that carries a call out."""
-    connection.execute(statements.DROP_RECEIPTS)
-    connection.execute(statements.KEEP_RECEIPT, {"key": key})
-
-
-def first_time(connection: Connection, key: str) -> bool:
-    """Whether a call has not been carried out yet; if so, the receipt for it is now part of the transaction."""
-    if carried_out(connection, key):
-        return False
-    keep_receipt(connection, key)
-    return True
+def insert_key(connection: Connection, key: str) -> None:
+    """Store the key of a call, in the transaction that carries the call out."""
+    connection.execute(DELETE_OLD_KEYS)
+    connection.execute(INSERT_KEY, {"key": key})

@@ -1,105 +1,140 @@
-"""Transactions that happen wholly or not at all, and are tried again when what stopped them passes by itself.
+"""Database transactions that are atomic and are retried after transient errors.
 
-A dropped connection, a server that restarts, a lock that somebody else holds: after a pause the whole transaction is done again.
-That its first try may have been carried out, only the answer being lost, is for the transaction to find out: every write here
-leaves something by which its repetition knows. When patience ends, that is ``Away``: nothing is wrong but that nobody answers.
+Transient errors end by themselves: a dropped connection, a server that restarts, a lock that another program holds. After a pause
+the whole transaction is tried again. An earlier try may have been carried out, with only its answer lost. So every write stores
+something by which a second try recognizes the first: an idempotency key. If the error lasts longer than the wait limit, the call
+raises ``StorageUnavailable``.
 
-Each process has connections of its own: after a fork those of the parent are left alone, neither used nor closed.
+The wait limit is a minute. A caller that has other work to do meanwhile sets a shorter one: ``with wait_limit(seconds): ...``.
+
+Each process has its own connections. After a fork, those of the parent are neither used nor closed.
+
+The retry loop is not tenacity's: it is a dozen lines, its deadline comes from the caller's context, and its random pauses must
+not draw from the user's seeded generator. SQLAlchemy is imported when a database is used, so that studies in memory start fast.
 """
 
 from __future__ import annotations
 
 import os
+import random
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DBAPIError
+from ..errors import ShoestringError, StorageError, StorageUnavailable
 
-from ..errors import Away, ShoestringError, StorageError
-from .patience import dice, seconds_of_patience
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.exc import DBAPIError
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+DEFAULT_WAIT_SECONDS = 60.0
+SHORT_WAIT_SECONDS = 1.0  # for a loop that keeps what it could not write, looks after its workers, and tries again
+FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0  # between two tries
+
+pause_rng = random.Random()  # for random pauses, so that waiting processes do not all try at once
+
+_wait_seconds: ContextVar[float] = ContextVar("shoestring_wait_seconds", default=DEFAULT_WAIT_SECONDS)
 
 Result = TypeVar("Result")
 
 
+# -- the wait limit ----------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def wait_limit(seconds: float) -> Iterator[None]:
+    """Sets how long each storage call inside the block waits for a storage that does not answer."""
+    before = _wait_seconds.set(seconds)
+    try:
+        yield
+    finally:
+        _wait_seconds.reset(before)
+
+
+def wait_seconds() -> float:
+    """The wait limit that holds here and now."""
+    return _wait_seconds.get()
+
+
+# -- databases ---------------------------------------------------------------------------------------------------------
+
+
 class Backend(Protocol):
-    """What differs between databases."""
+    """What differs between SQLite and PostgreSQL."""
 
     @property
     def url(self) -> str:
-        """Without a password."""
+        """The address, without a password."""
         ...
 
     @property
-    def reading(self) -> Mapping[str, Any]:
-        """SQLAlchemy's execution options of a transaction that sees one moment."""
+    def read_options(self) -> Mapping[str, Any]:
+        """SQLAlchemy's execution options for a transaction that reads from one snapshot."""
         ...
 
     @property
-    def writing(self) -> Mapping[str, Any]:
-        """Those of one that writes."""
+    def write_options(self) -> Mapping[str, Any]:
+        """SQLAlchemy's execution options for a transaction that writes."""
         ...
 
     @property
-    def first_patience(self) -> float:
-        """Seconds for which an address that was never used before is tried."""
+    def first_wait_seconds(self) -> float:
+        """The wait limit of the first call, when the address may be wrong."""
         ...
 
     def engine(self) -> Engine:
-        """A new one, without connections yet."""
+        """A new SQLAlchemy engine, without connections yet."""
         ...
 
-    def passes(self, error: DBAPIError) -> bool:
-        """Whether what went wrong may be over in a moment."""
+    def is_transient(self, error: DBAPIError) -> bool:
+        """Whether the error may end by itself, so that the transaction is worth a retry."""
         ...
 
     def explain(self, error: DBAPIError) -> StorageError:
-        """What went wrong, where, and how to mend it."""
+        """An error that says what went wrong, where, and how to fix it."""
         ...
 
-    def settle(self, engine: Engine) -> None:
-        """What has to be set up once and for all, outside of a transaction."""
+    def set_up(self, engine: Engine) -> None:
+        """Settings of the database that are made once, outside of a transaction."""
         ...
 
-    def door(self) -> AbstractContextManager[None]:
-        """Where those who want to write wait for each other."""
+    def write_lock(self) -> AbstractContextManager[None]:
+        """A lock that writers wait for before they begin a transaction, where the database's own lock is not enough."""
         ...
 
     def flush(self) -> None:
-        """Return when all that has been committed is on the disk."""
+        """Return when all that was committed is on the disk."""
         ...
 
-    def alone(self, connection: Connection) -> None:
-        """For the rest of the transaction, no other one makes tables or studies."""
+    def lock_creation(self, connection: Connection) -> None:
+        """Until the end of the transaction, no other transaction creates tables or studies."""
         ...
 
-    def keep_copy(self, version: int) -> str | None:
-        """Before tables are changed: a copy of all that there is, and where; None if the transaction itself is safe enough."""
+    def backup_before_upgrade(self, version: int) -> str | None:
+        """Copy the database before its tables are changed. Returns the path, or None if the transaction is protection enough."""
         ...
 
-    def copy(self, path: str | os.PathLike[str], overwrite: bool) -> None:
-        """All that there is, to a file, which must be new unless it is to be overwritten."""
+    def backup(self, path: str | os.PathLike[str], overwrite: bool) -> None:
+        """Copy the database to a file. The file must not exist unless it may be overwritten."""
         ...
 
-    def turn(self, engine: Engine, study: int) -> AbstractContextManager[None]:
-        """One at a time among all that use the database."""
+    def ask_lock(self, engine: Engine, study: int) -> AbstractContextManager[None]:
+        """The ask lock of a study, shared by all users of the database. See ``Storage.ask_lock``."""
         ...
 
-    def examine(self, connection: Connection) -> list[str]:
-        """What the database itself finds to be wrong with its files."""
+    def integrity_errors(self, connection: Connection) -> list[str]:
+        """What the database's own integrity check finds."""
         ...
 
 
 class Database:
-    """A backend, and this process's connections to it."""
+    """A backend together with the connections of this process."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._engines: dict[int, Engine] = {}  # by process; those of a parent are kept, so that nothing closes them
+        self._engines: dict[int, Engine] = {}  # by process id; those of a parent are kept, so that nothing closes them
 
     @property
     def engine(self) -> Engine:
@@ -107,40 +142,43 @@ class Database:
         return self._engines.get(process) or self._engines.setdefault(process, self.backend.engine())
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
-        """All that ``work`` reads is of one moment."""
-        return self._try(work, self.backend.reading, nullcontext)
+        """Run ``work`` in a transaction that sees one snapshot of the database."""
+        return self._retry(work, self.backend.read_options, nullcontext)
 
     def write(self, work: Callable[[Connection], Result]) -> Result:
-        """``work`` may be done again, and must notice what it did the first time."""
-        result = self._try(work, self.backend.writing, self.backend.door)
+        """Run ``work`` in a transaction that writes. It may run more than once, and must recognize what it did before."""
+        result = self._retry(work, self.backend.write_options, self.backend.write_lock)
         self.backend.flush()
         return result
 
-    def _try(
+    def _retry(
         self,
         work: Callable[[Connection], Result],
         options: Mapping[str, Any],
-        door: Callable[[], AbstractContextManager[None]],
+        lock: Callable[[], AbstractContextManager[None]],
     ) -> Result:
-        until, pause = time.monotonic() + seconds_of_patience(), FIRST_PAUSE
+        from sqlalchemy.exc import DBAPIError
+
+        deadline, pause = time.monotonic() + wait_seconds(), FIRST_PAUSE_SECONDS
         while True:
             try:
-                with self.engine.connect().execution_options(**options) as connection, door(), connection.begin():
+                with self.engine.connect().execution_options(**options) as connection, lock(), connection.begin():
                     return work(connection)
             except DBAPIError as error:
-                if not self.backend.passes(error):
+                if not self.backend.is_transient(error):
                     raise self.backend.explain(error) from None
-                if time.monotonic() > until:
-                    raise Away(str(self.backend.explain(error))) from None
-            except (TypeError, ValueError, OverflowError, RecursionError) as error:  # a cell that holds what it should not
+                if time.monotonic() > deadline:
+                    raise StorageUnavailable(str(self.backend.explain(error))) from None
+            except (TypeError, ValueError, OverflowError, RecursionError) as error:  # a cell with a value of a wrong kind
                 if isinstance(error, ShoestringError):
                     raise
                 where = self.backend.url
                 raise StorageError(f"{where}: what is stored cannot be read: {type(error).__name__}: {error}") from error
-            time.sleep(pause * dice.uniform(0.5, 1.0))  # not all at the same moment again
-            pause = min(2 * pause, LONGEST_PAUSE)
+            time.sleep(pause * pause_rng.uniform(0.5, 1.0))
+            pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
     def close(self) -> None:
+        """Close the connections of this process."""
         engine = self._engines.pop(os.getpid(), None)
         if engine is not None:
             engine.dispose()

@@ -1,20 +1,17 @@
-"""The life of a trial: what may follow what, and when it happened by the study's clock.
+"""The rules of a trial's life and of a study's totals, which are the same in every storage.
 
-    running -> done, failed             told
+    running -> done, failed             its result was reported
     running -> abandoned                its worker is gone, or gave it back
-    running -> failed                   its worker is gone, as were those that had the same config before
-    abandoned -> done, failed           a late result is a result
-    done, failed                        for good
+    running -> failed                   its worker is gone, and so are earlier workers of the same config
+    abandoned -> done, failed           a late result counts
+    done, failed                        final; a trial that failed since its workers were lost still takes a late result
 
-What the trials of a study amount to, kept up to date with each of them, so that a limit is one comparison away.
+``Totals`` are sums over the trials of a study. They are updated with each trial, so that a limit is checked by one comparison. If
+a trial changes, its part is subtracted and added again: so the charge of an abandoned trial is replaced by the cost of its late
+result.
 
-A trial's share in it is taken out and put back when the trial changes: an abandoned trial's charge gives way to the cost of its
-late result.
-
-What ``revise`` makes of a study, worked out in one place so that no two storages differ in it.
-
-A storage reads how the study stands, has it revised, and writes that down, all in one transaction: so nobody overwrites what
-somebody else has written in the meantime.
+``Revision`` is what ``Storage.revise`` changes. A storage reads the present ``StudyFields``, applies the revision and writes the
+new ones, all in one transaction: so no process overwrites what another has written meanwhile.
 """
 
 from __future__ import annotations
@@ -29,68 +26,87 @@ from typing import Any
 
 from ..data.trial import State, Trial
 from ..errors import Conflict, OverBudget, StorageError, TrialError
-from .base import Lease, Limits, Settings, Stored
-from .codec import plain_name, to_text
+from .base import Clocks, Lease, Limits, Settings
+from .codec import encode_json, require_name
 
-LOST = "its worker was lost"
-LOSSES = 5  # workers that a config may cost: after that it is taken for what kills them
-
-
-def opened(trial: Trial, clock: int) -> Stored:
-    """A trial that is new, and may have ended elsewhere."""
-    ended = clock if trial.finished else None
-    if trial.state is State.ABANDONED:
-        return Stored(trial, clock, abandoned=ended)
-    return Stored(trial, clock, closed=ended)
+LOST_WORKER = "its worker was lost"  # the beginning of the error of a trial that failed for that reason
+MAX_LOST_WORKERS = 5  # by one config; then the config itself is taken for the cause, and its trial has failed
+MAX_TOTAL = sys.float_info.max
 
 
-def closed(before: Stored, trial: Trial, clock: int) -> Stored:
-    """What became of a trial, its result being written now."""
-    if trial.state is State.ABANDONED:
-        return Stored(trial, before.opened, abandoned=clock)
-    return Stored(trial, before.opened, before.closed if before.abandoned is None else before.abandoned, closed=clock)
+# -- states and clocks -------------------------------------------------------------------------------------------------
 
 
-def open_to(before: Trial, after: State) -> bool:
-    """Whether a trial can still become that."""
+def clocks_when_opened(state: State, clock: int) -> Clocks:
+    """The clocks of a new trial. It may be finished already, if it was evaluated elsewhere."""
+    if state is State.RUNNING:
+        return clock, None, None
+    return (clock, clock, None) if state is State.ABANDONED else (clock, None, clock)
+
+
+def clocks_when_closed(before: Clocks, state: State, clock: int) -> Clocks:
+    """The clocks of a trial that gets its result now. A late result keeps the clock at which the trial was given up."""
+    opened, abandoned, closed = before
+    if state is State.ABANDONED:
+        return opened, clock, None
+    return opened, closed if abandoned is None else abandoned, clock
+
+
+def can_become(before: Trial, after: State) -> bool:
+    """Whether a trial can still get this state."""
     return before.state is State.RUNNING or (awaits_late_result(before) and after is not State.ABANDONED)
 
 
 def awaits_late_result(trial: Trial) -> bool:
-    """Abandoned, or taken for failed since nobody has heard of its workers: should one of them be alive, its result counts."""
-    return trial.state is State.ABANDONED or (trial.state is State.FAILED and (trial.error or "").startswith(LOST))
-
-
-def require_result(trial: Trial) -> None:
-    if not trial.finished:
-        raise TrialError(f"trial {trial.number} still runs: only what came of a trial can be written, done, failed or abandoned")
-
-
-def require_lease(lease: Lease | None) -> None:
-    """A StorageError for one that cannot be kept."""
-    if lease is not None:
-        plain_name(lease.token, "a lease's token")
-        plain_name(lease.worker, "a worker's name")
-        amount(lease.seconds, "the length of a lease")
+    """Whether a trial without a worker would still take a result: it is abandoned, or failed since its workers were lost."""
+    return trial.state is State.ABANDONED or (trial.state is State.FAILED and (trial.error or "").startswith(LOST_WORKER))
 
 
 def abandon(trial: Trial, seconds: float, price: float | None) -> Trial:
-    """A trial whose worker is gone, charged for its time if a second has a price: it may have cost more."""
+    """A running trial, abandoned after ``seconds``. If a second has a price, the charge is a lower bound of the trial's cost."""
     seconds = max(0.0, seconds)
     cost = None if price is None else seconds * price
-    return lost(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, censored=cost is not None))
+    return count_lost_worker(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, censored=cost is not None))
 
 
-def lost(trial: Trial) -> Trial:
-    """An abandoned trial, with a note of how often its config has lost its worker; failed, if that was too often."""
+def count_lost_worker(trial: Trial) -> Trial:
+    """An abandoned trial with the number of workers that its config has lost; a failed one if these are too many."""
     times = int(trial.suggestion.get("lost", 0)) + 1
     noted = replace(trial, suggestion={**trial.suggestion, "lost": times})
-    if times < LOSSES:
+    if times < MAX_LOST_WORKERS:
         return noted
-    return noted.finish(State.FAILED, error=f"{LOST} {times} times; perhaps it is what this config does to it")
+    return noted.finish(State.FAILED, error=f"{LOST_WORKER} {times} times; perhaps this config is the cause")
 
 
-# -- what goes wrong, in the words of every storage ---------------------------------------------------------------------
+# -- checks of arguments, and errors -----------------------------------------------------------------------------------
+
+
+def require_result(trial: Trial) -> None:
+    """A TrialError for a trial that is still running."""
+    if not trial.finished:
+        raise TrialError(f"trial {trial.number} still runs: only a trial that is done, failed or abandoned can be closed")
+
+
+def require_lease(lease: Lease | None) -> None:
+    """A StorageError for a lease that cannot be stored."""
+    if lease is not None:
+        require_name(lease.token, "a lease's token")
+        require_name(lease.worker, "a worker's name")
+        require_amount(lease.seconds, "the length of a lease")
+
+
+def require_amount(value: float | None, what: str) -> float | None:
+    """A cost or a time as a float, or a StorageError: with one NaN the sums would be NaN, and no limit would ever be reached."""
+    if value is None:
+        return None
+    if not math.isfinite(value) or value < 0:
+        raise StorageError(f"{what} must be a finite number of 0 or more, not {value!r}")
+    return float(value)
+
+
+def usable_estimate(value: float | None) -> float | None:
+    """The expected cost of a trial; None for an estimate that is not finite or below 0."""
+    return float(value) if value is not None and math.isfinite(value) and value >= 0 else None
 
 
 def no_study(study: int, where: str) -> StorageError:
@@ -101,20 +117,27 @@ def no_trial(number: int, trials: int) -> TrialError:
     return TrialError(f"there is no trial {number!r} in this study; it has {trials}")
 
 
-def behind(number: int, trials: int) -> Conflict:
-    return Conflict(f"trial {number} cannot be written: the next one is {trials}; look again")
+def number_conflict(number: int, trials: int) -> Conflict:
+    return Conflict(f"trial {number} cannot be written: the next one is {trials}; read the changes and try again")
 
 
-def taken(entry: int) -> Conflict:
-    return Conflict(f"the waiting config {entry} has been taken by somebody else; look again")
+def queue_conflict(entry: int) -> Conflict:
+    return Conflict(f"the queued config {entry} has been taken by another worker; read the changes and try again")
 
 
-MOST = sys.float_info.max
+# -- totals ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """counted: trials that are not abandoned;   reserved: what those that run are expected to cost."""
+    """Sums over the trials of a study.
+
+    trials    all trials
+    counted   trials that are not abandoned
+    running   trials that are running
+    spent     the cost of all trials
+    reserved  the expected cost of the running trials
+    """
 
     trials: int = 0
     counted: int = 0
@@ -128,15 +151,15 @@ class Totals:
             self.trials + other.trials,
             self.counted + other.counted,
             running,
-            min(max(self.spent + other.spent, 0.0), MOST),
-            min(max(self.reserved + other.reserved, 0.0), MOST) if running else 0.0,  # no dust of rounding stays behind
+            min(max(self.spent + other.spent, 0.0), MAX_TOTAL),
+            min(max(self.reserved + other.reserved, 0.0), MAX_TOTAL) if running else 0.0,  # without rounding errors at zero
         )
 
     def __neg__(self) -> Totals:
         return Totals(-self.trials, -self.counted, -self.running, -self.spent, -self.reserved)
 
-    def changed(self, before: Totals, after: Totals) -> Totals:
-        """With one trial's share replaced."""
+    def replaced(self, before: Totals, after: Totals) -> Totals:
+        """The totals after the part of one trial has changed."""
         return self + -before + after
 
     def require_room(self, limits: Limits | None) -> None:
@@ -150,29 +173,18 @@ class Totals:
             raise OverBudget(f"the study has spent {self.spent:g} of {limits.cost:g}{running}")
 
 
-def share(state: State, cost: float | None, expected: float | None) -> Totals:
-    """What one trial adds."""
+def trial_totals(state: State, cost: float | None, expected: float | None) -> Totals:
+    """The part of one trial in the totals."""
     running = state is State.RUNNING
     return Totals(1, int(state is not State.ABANDONED), int(running), cost or 0.0, (expected or 0.0) if running else 0.0)
 
 
-def guess(value: float | None) -> float | None:
-    """What a trial is expected to cost; a guess that is not a finite number is none."""
-    return float(value) if value is not None and math.isfinite(value) and value >= 0 else None
-
-
-def amount(value: float | None, what: str) -> float | None:
-    """A cost or a time as a float, or a StorageError: one NaN would make every sum NaN, and a limit is never reached."""
-    if value is None:
-        return None
-    if not math.isfinite(value) or value < 0:
-        raise StorageError(f"{what} must be a finite number of 0 or more, not {value!r}")
-    return float(value)
+# -- revisions ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What can be revised of a study; ``settings`` and ``halted`` are JSON."""
+class StudyFields:
+    """The fields of a study that can be revised. ``settings`` and ``halted`` are JSON texts."""
 
     settings: str
     halted: str | None = None
@@ -182,25 +194,35 @@ class Standing:
 
 @dataclass(frozen=True)
 class Revision:
-    """What somebody wants to be different, checked before anything is locked; ``halted`` is JSON, ... for as it is."""
+    """The arguments of ``Storage.revise``, checked before anything is locked. ``halted`` is JSON, or ``...`` for no change."""
 
     settings: Mapping[str, Any]
     if_still: Mapping[str, Any]
     halted: str | EllipsisType | None
     seconds: float
 
+    @classmethod
+    def checked(
+        cls, study: int, settings: Settings | None, halted: str | EllipsisType | None, seconds: float, if_still: Settings | None
+    ) -> Revision:
+        """A StorageError for what cannot be stored."""
+        given = json.loads(encode_json({**(settings or {})}, f"the settings of study {study}"))
+        still = json.loads(encode_json({**(if_still or {})}, f"the settings of study {study}"))
+        reason = halted if halted is None or isinstance(halted, EllipsisType) else encode_json(halted, "the reason to stop")
+        return cls(given, still, reason, require_amount(seconds, "seconds") or 0.0)
+
     @property
-    def repeatable(self) -> bool:
-        """Whether to do it twice is the same as to do it once, whatever others do in between."""
+    def is_idempotent(self) -> bool:
+        """Whether to apply it twice is the same as once, whatever others write in between."""
         return not self.settings and not self.if_still and isinstance(self.halted, EllipsisType)
 
-    def of(self, before: Standing) -> Standing:
-        """How the study stands afterwards: the same if there is nothing to change. Raises Behind."""
+    def apply(self, before: StudyFields) -> StudyFields:
+        """The fields afterwards; equal ones if nothing changes. Raises Conflict if a setting is not what ``if_still`` says."""
         after = replace(before, seconds=max(before.seconds, self.seconds))
         if self.settings or self.if_still:
             known = json.loads(before.settings)
             self._require_unchanged(known)
-            after = replace(after, settings=to_text({**known, **self.settings}, "the settings of a study"))
+            after = replace(after, settings=encode_json({**known, **self.settings}, "the settings of a study"))
         if not isinstance(self.halted, EllipsisType):
             after = replace(after, halted=self.halted, halts=before.halts + (self.halted is not None))
         return after
@@ -208,14 +230,4 @@ class Revision:
     def _require_unchanged(self, known: Mapping[str, Any]) -> None:
         for name, value in self.if_still.items():
             if known.get(name) != value:
-                raise Conflict(f"the study's {name} has been changed by somebody else; look again")
-
-
-def revision(
-    settings: Settings | None, halted: str | EllipsisType | None, seconds: float, if_still: Settings | None, study: int
-) -> Revision:
-    """From the arguments of ``revise``; a StorageError for what cannot be kept."""
-    given = json.loads(to_text({**(settings or {})}, f"the settings of study {study}"))
-    still = json.loads(to_text({**(if_still or {})}, f"the settings of study {study}"))
-    wish = halted if halted is None or isinstance(halted, EllipsisType) else to_text(halted, "the wish to stop")
-    return Revision(given, still, wish, amount(seconds, "seconds") or 0.0)
+                raise Conflict(f"the study's {name} has been changed by another program; read it and try again")

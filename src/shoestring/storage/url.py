@@ -1,4 +1,4 @@
-"""From an address to a storage."""
+"""Opening a storage by its address (URL or path)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .base import Storage
 from .memory import MemoryStorage
 
 EXAMPLES = 'sqlite:///tune.db, postgresql://user@host/database, a file such as tune.db, or "memory"'
-SHORTEST = 512  # bytes of a SQLite database that is not empty
-POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
+MIN_SQLITE_BYTES = 512  # of a database that is not empty
+POSTGRES_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 
 
 def open_storage(where: str | os.PathLike[str] | Storage) -> Storage:
     """The storage at an address: ``sqlite:///tune.db`` (or just ``tune.db``), ``postgresql://user:password@host/db``, ``memory``.
 
-    What is not there yet is made: the file, but not its folder; the tables, but not the server's database. A storage is returned
-    as it is.
+    A file that does not exist is made, but not its folder; so are tables, but not the server's database. A storage is returned as
+    it is.
     """
     if isinstance(where, Storage):
         return where
@@ -35,14 +35,14 @@ def open_storage(where: str | os.PathLike[str] | Storage) -> Storage:
     if scheme == "memory" and not rest:
         return MemoryStorage()
     if scheme == "sqlite":
-        return _sqlite_at(rest)
-    if scheme in POSTGRES:
+        return _sqlite_by_url(rest)
+    if scheme in POSTGRES_SCHEMES:
         return _postgres(text)
     raise StorageError(f"there is no storage for {scheme}:// addresses; give {EXAMPLES}")  # the rest may hold a password
 
 
-def _sqlite_at(rest: str) -> Storage:
-    """As SQLAlchemy reads it: three slashes before a relative path, four before an absolute one; without a path, memory."""
+def _sqlite_by_url(rest: str) -> Storage:
+    """As in SQLAlchemy: three slashes before a relative path, four before an absolute one; memory without a path."""
     if rest in ("", "/", "/:memory:"):
         return MemoryStorage()
     if not rest.startswith("/"):
@@ -53,7 +53,7 @@ def _sqlite_at(rest: str) -> Storage:
 
 
 def _sqlite(path: str) -> Storage:
-    from .sql import SQLStorage  # SQLAlchemy takes a moment to load, and studies in memory do without
+    from .sql import SQLStorage  # here, since SQLAlchemy takes a moment to load and studies in memory do not need it
     from .sqlite import SQLiteFile
 
     file = Path(path).expanduser().absolute()  # an objective may change the working directory
@@ -61,7 +61,7 @@ def _sqlite(path: str) -> Storage:
         raise StorageError(f"{file} is a folder; give a file in it, for example {file / 'tune.db'}")
     if not file.parent.is_dir():
         raise StorageError(f"{file}: there is no folder {file.parent}; make it with: mkdir -p {file.parent}")
-    if file.exists() and 0 < file.stat().st_size < SHORTEST:  # SQLite would take it for a new one
+    if file.exists() and 0 < file.stat().st_size < MIN_SQLITE_BYTES:  # SQLite would take it for a new file
         raise StorageError(f"{file}: it is too short to be a SQLite database; restore a backup, or give another place")
     return SQLStorage(SQLiteFile(file))
 
@@ -75,13 +75,13 @@ def _postgres(text: str) -> Storage:
 
     try:
         address = make_url(text)
-    except (ArgumentError, ValueError):  # whose words may repeat the password
+    except (ArgumentError, ValueError):  # whose message may repeat the password
         raise unreadable() from None
     return SQLStorage(PostgresServer(address))
 
 
 def misspelt(text: str) -> bool:
-    """Whether it was meant for a server and would be taken for a file, whose name is shown: ``postgresql:/me:secret@host``."""
+    """Whether a text like ``postgresql:/me:secret@host`` means a server. Taken for a file, its name would be shown."""
     return "://" not in text and "@" in text and text.lower().startswith("postgres")
 
 

@@ -172,9 +172,10 @@ def fit_belief(
     start = np.array(last["theta"], dtype=float) if last.get("theta") else None
     due = start is None or cold_start_due(n, int(last["trials"]))
     whole_Z, failed_U, pending_U, log_cost = Z, data.failed, data.pending, data.log_cost
-    if model.subset is not None and model.subset.in_use(data.finished, len(encoding.space)):
+    subset = model.subset
+    if subset is not None and data.finished >= subset.min_trials and subset.in_use(data.finished, len(encoding.space)):
         whole = data.without_intermediate()
-        data = whole.select(model.subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
+        data = whole.select(subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
         due = due or refreshed(len(whole.y), int(last["trials"]), len(encoding.space))
         Z = encoding.features(data.U)
     output, fit = fit_output(data, Z, encoding, model, start, due, None if due else read_kind(last.get("output")))

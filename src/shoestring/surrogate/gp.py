@@ -85,7 +85,8 @@ class GP(Surrogate):
         centre of the prior, and the fit's ``note`` says so. For the other arguments see ``Surrogate.fit``.
         """
         layout = layout_for(self, np.arange(Z.shape[1]) if groups is None else groups, fidelities, gradients)
-        rows = np.arange(len(y)) if self.subset is None else self.subset.hyperparameter_rows(y)
+        every = self.subset is None or len(y) <= self.subset.max_exact_trials
+        rows = np.arange(len(y)) if every or self.subset is None else self.subset.hyperparameter_rows(y)
         some = gradients if gradients is None or len(rows) == len(y) else gradients.select(rows)
         if len(rows) < len(y) and (some is None) == (gradients is None):
             part = replace(self, subset=None).fit(

@@ -35,7 +35,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,6 +122,9 @@ class Subset(ABC):
     alpha: float = 20
     keep_best: bool = True
 
+    min_trials: ClassVar[int] = 2  # fewer trials than this are never too many: the model learns from all of them
+    max_exact_trials: ClassVar[float] = math.inf  # so many that it learns from, and fewer, all teach the hyperparameters
+
     def __post_init__(self) -> None:
         name = type(self).__name__
         object.__setattr__(self, "alpha", number_between(self.alpha, f"{name}: alpha", 0, low_included=False))
@@ -207,6 +210,9 @@ class AutoSubset(KMeansSubset):
     Chosen on functions that are not in the reports (Styblinski-Tang, Rosenbrock, Salomon; d = 6, 600 trials, one seed each):
     regrets of 5e-5, 0.004 and 0.30, against 4e-4, 0.17 and 0.50 of the exact fit and 5e-4, 0.81 and 0.40 of clusters alone.
     """
+
+    min_trials: ClassVar[int] = MAX_POSTERIOR_TRIALS
+    max_exact_trials: ClassVar[float] = MAX_EXACT_TRIALS
 
     def rows(self, Z: Array, y: Array, at_target: NDArray[np.bool_], encoding: Encoding, seed: int) -> Rows:
         return np.arange(len(y)) if len(y) <= MAX_POSTERIOR_TRIALS else super().rows(Z, y, at_target, encoding, seed)

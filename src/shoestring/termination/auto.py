@@ -51,7 +51,7 @@ class AutoStop(StopRule):
         verdict = Verdict(False, "without folds, a tolerance or a price the budget alone decides")
         for rule in self.rules_for(history):
             verdict = rule.check(history, belief)
-            if verdict:
+            if verdict.stop:
                 break
         return verdict
 

@@ -23,9 +23,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from .._format import amount, plural
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, OptimizerOptions
-from ..budget import Budget
 from ..cost.base import CostModel
 from ..data.dataset import Dataset, to_dataset
 from ..data.history import History
@@ -143,17 +141,6 @@ def check_rule_class(rule: Any) -> None:
     if not enough or needed > 2 or any(each.name == "space" for each in positional[1:2]):
         name = type(rule).__name__
         raise MethodError(f"{name}.check must be check(self, history, belief); the space is history.space")
-
-
-def check_budget(budget: Budget, history: History, seconds: float, unit: str = "s") -> Verdict:
-    """Whether the budget is used up; running trials count as trials, so that many workers do not overshoot."""
-    evidence = {"trials": float(history.trials_used), "seconds": seconds, "cost": history.spent}
-    for name, limit in (("trials", budget.trials), ("seconds", budget.seconds), ("cost", budget.cost)):
-        if limit is not None and evidence[name] >= limit:
-            counted = (budget.unit or unit) if name == "cost" else "s"
-            whole = plural(int(limit), "trial") if name == "trials" else amount(limit, counted)
-            return Verdict(True, f"the budget of {whole} is used up", evidence | {"limit": float(limit)}, kind="budget")
-    return Verdict(False, "budget is left", evidence, kind="budget")
 
 
 # -- what rules look at ------------------------------------------------------------------------------------------------

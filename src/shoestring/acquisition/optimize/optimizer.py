@@ -175,7 +175,8 @@ def _ascent(
 
     def objective(points: Array) -> tuple[Array, Array]:
         value, gradient = surface(points, True)
-        return _finite(value), np.zeros_like(points) if gradient is None else gradient  # one that has none does not move
+        value = np.where(np.isnan(value), -np.inf, value)
+        return value, np.zeros_like(points) if gradient is None else gradient  # one that has none does not move
 
     ends, _ = ascend(objective, U, free, tolerance=tolerance)
     ends = encoding.space.snap(ends)
