@@ -350,7 +350,7 @@ def test_reaping_charges_the_time_as_a_lower_bound(place, monkeypatch):
     place.wait(16.0)
     gone = storage.reap(study, 0.5)
     assert [(trial.number, trial.state, trial.seconds, trial.cost, trial.censored) for trial in gone] == [
-        (number, State.ABANDONED, 10.0, 5.0, True) for number in range(3)  # the lease, not until somebody looked
+        (number, State.ABANDONED, 10.0, 5.0, True) for number in range(3)  # the length of the lease, not the time until the call
     ]
     changes = storage.changes_since(study, seen)
     assert [each.trial for each in changes.trials] == gone

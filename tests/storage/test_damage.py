@@ -1,4 +1,4 @@
-"""Files that were damaged, and databases into which somebody has written what he should not: an error, never a silent loss."""
+"""Damaged files, and databases with cells that another program has changed: an error, never a silent loss."""
 
 import contextlib
 import os

@@ -116,11 +116,11 @@ def test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try(
         (entry,) = other.changes_since(study, 0).queue
         other.write(study, running(0), lease=lease(), queued=entry.id)
 
-    somebody = threading.Thread(target=take)
-    commits.after, commits.meanwhile = 1, somebody.start
+    taker = threading.Thread(target=take)
+    commits.after, commits.meanwhile = 1, taker.start
     monkeypatch.setattr(transactions, "FIRST_PAUSE_SECONDS", 0.5)
     storage.enqueue(study, {"x": 1}, {})
-    somebody.join()
+    taker.join()
     assert storage.changes_since(study, 0).queue == []
     assert storage.find("study").trials == 1
 

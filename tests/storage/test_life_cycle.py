@@ -196,7 +196,7 @@ class LifeCycle(RuleBasedStateMachine):
         late = [entry for entry in model.entries if model.runs(entry.trial.number) and (entry.until or model.now) < model.now]
         answer = self.both(lambda storage: storage.reap(1, price))
         for entry in late:
-            seconds = entry.until - entry.asked  # not until somebody noticed
+            seconds = entry.until - entry.asked  # the length of the lease, not the time until the call
             cost = None if price is None else seconds * price
             lost = entry.trial.suggestion.get("lost", 0) + 1
             suggestion = {**entry.trial.suggestion, "lost": lost}

@@ -86,8 +86,8 @@ def write_past_a_reader(database, writers, each):
     for number in range(trials):
         storage.write(study, running(number), lease=lease())
     calls = [(tell, database.address, list(range(first, trials, writers))) for first in range(writers)]
-    told = crowd(_call, [*calls, (read_slowly, database.address, 0.5)])
-    assert told == [each] * writers + [trials]
+    answers = crowd(_call, [*calls, (read_slowly, database.address, 0.5)])
+    assert answers == [each] * writers + [trials]
     assert all(stored.trial.state is State.DONE for stored in storage.changes_since(study, 0).trials)
 
 

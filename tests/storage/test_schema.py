@@ -1,4 +1,4 @@
-"""Tables of other versions: older ones are copied and brought up to date, newer ones and strange ones are left alone."""
+"""Tables of other versions: older ones are copied and migrated, newer ones and those of other programs are not touched."""
 
 import sqlite3
 

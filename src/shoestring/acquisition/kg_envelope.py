@@ -7,7 +7,7 @@ Notation
     g(w)                min_i (a_i + b_i w), the lower envelope: concave and piecewise linear
     c                   a kink of g, where it changes from line i to line j: c = (a_j - a_i) / (b_i - b_j)
     d                   by how much the slope of g falls there: d = b_i - b_j > 0
-    h(z)                phi(z) + z Phi(z)  (``numerics.log_h``)
+    h(z)                phi(z) + z Phi(z)  (``improvement.log_h``)
 
     min_i a_i - E[g(w)] = sum over kinks of d h(-|c|)
 

@@ -20,9 +20,13 @@ TRIALS, INITIAL = 9, 5
 
 
 class AcquisitionContract:
-    """Derive a test class and define ``make``. ``registered``: it has a name in stored studies."""
+    """Derive a test class and define ``make``.
+
+    registered   it has a name in stored studies;   spaces  those of ``problems.SPACES`` that it works on
+    """
 
     registered = True
+    spaces: tuple[str, ...] = ("numbers", "mixed")
 
     def make(self) -> Acquisition:
         raise NotImplementedError("return the acquisition to test")
@@ -38,7 +42,7 @@ class AcquisitionContract:
         acquisition = self.make()
         if not acquisition.has_surface:
             return
-        for space in SPACES:
+        for space in self.spaces:
             belief = belief_about(space)
             U = SPACES[space].snap(np.random.default_rng(0).uniform(0.1, 0.9, (6, len(SPACES[space]))))
             surface = acquisition.surface(belief, np.random.default_rng(0))
@@ -59,7 +63,7 @@ class AcquisitionContract:
                 np.testing.assert_allclose(gradient[:, column], differences, rtol=0.02, atol=tolerance)
 
     def test_it_selects_a_point_of_the_space(self) -> None:
-        for space in SPACES:
+        for space in self.spaces:
             belief = belief_about(space)
             optimizer = AcquisitionOptimizer(belief.encoding, np.random.default_rng(0), belief.evaluated, belief.evaluated, FAST)
             u = self.make().select(belief, optimizer).u
@@ -69,7 +73,7 @@ class AcquisitionContract:
             SPACES[space].check(SPACES[space].decode(SPACES[space].snap(u[None, :])[0]))
 
     def test_a_study_runs_with_failed_and_pending_trials_and_never_repeats_a_config(self) -> None:
-        for space in SPACES:
+        for space in self.spaces:
             study = run(self.study(space), TRIALS, fail_every=4)
             pending = [study.ask() for _ in range(2)]
             study.tell(pending[0], 0.5, cost=1.0)

@@ -58,7 +58,7 @@ def sampled_study(space: str = "numbers", trials: int = 12, **options: Any) -> S
 
 def belief_about(space: str = "numbers", trials: int = 12, **options: Any) -> Belief:
     """A belief from random trials, with costs."""
-    return sampled_study(space, trials, **options).context.belief(costs=True)
+    return sampled_study(space, trials, **{"budget": 200, **options}).context.belief(costs=True)
 
 
 def data_about(space: str = "numbers", trials: int = 12) -> tuple[Encoding, Dataset]:

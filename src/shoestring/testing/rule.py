@@ -14,9 +14,13 @@ from .problems import SPACES, configs, objective, run, sampled_study
 
 
 class RuleContract:
-    """Derive a test class and define ``make``. ``registered``: it has a name in stored studies."""
+    """Derive a test class and define ``make``.
+
+    registered   it has a name in stored studies;   spaces  those of ``problems.SPACES`` that it works on
+    """
 
     registered = True
+    spaces: tuple[str, ...] = ("numbers", "mixed")
 
     def make(self) -> Rule:
         raise NotImplementedError("return the rule to test")
@@ -30,7 +34,7 @@ class RuleContract:
         check_rule_class(self.make())
 
     def test_it_returns_a_verdict_with_a_reason_and_numbers_from_the_first_trial_on(self) -> None:
-        for space in SPACES:
+        for space in self.spaces:
             for trials in (0, 1, 3, 24):
                 verdict = self.checked(sampled_study(space, trials))
                 assert isinstance(verdict, Verdict)

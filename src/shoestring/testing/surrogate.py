@@ -18,9 +18,13 @@ TRIALS, INITIAL = 9, 5
 
 
 class SurrogateContract:
-    """Derive a test class and define ``make``. ``registered``: it has a name in stored studies."""
+    """Derive a test class and define ``make``.
+
+    registered   it has a name in stored studies;   spaces  those of ``problems.SPACES`` that it works on
+    """
 
     registered = True
+    spaces: tuple[str, ...] = ("numbers", "mixed")
 
     def make(self) -> Surrogate:
         raise NotImplementedError("return the surrogate to test")
@@ -40,7 +44,7 @@ class SurrogateContract:
         check_surrogate(self.make())
 
     def test_means_and_variances_are_finite_one_for_each_point(self) -> None:
-        for space in SPACES:
+        for space in self.spaces:
             posterior, Z, _ = self.fitted(space)
             for X in (Z, np.random.default_rng(1).random((7, Z.shape[1]))):
                 mean, variance = posterior.mean_and_variance(X)
@@ -91,7 +95,7 @@ class SurrogateContract:
         np.testing.assert_allclose(draws.var(axis=0), variance, rtol=0.2, atol=1e-6)
 
     def test_a_study_runs_with_failed_and_pending_trials(self) -> None:
-        for space in SPACES:
+        for space in self.spaces:
             study = run(self.study(space), TRIALS, fail_every=4)
             study.ask()
             study.tell(study.ask(), 0.5, cost=1.0)
