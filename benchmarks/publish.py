@@ -1,4 +1,4 @@
-"""Write the measured numbers into README.md and docs/benchmarks.md.
+"""Write the measured numbers into README.md, docs/benchmarks.md and docs/architecture.md.
 
     python -m benchmarks.publish
 
@@ -16,6 +16,8 @@ from benchmarks import cost_text, fidelity_text, lookahead_text, problems, rows,
 from benchmarks.latency import RESULTS as LATENCY
 from benchmarks.latency import SIZES
 from benchmarks.regret import FOLDERS
+from benchmarks.walk import RESULTS as WALK
+from benchmarks.walk import walk_text
 
 ROOT = Path(__file__).parent.parent
 OWN = LATENCY.with_name("latency_own.json")  # our own methods and rules against EI: quicker to repeat than the peers
@@ -147,6 +149,7 @@ def main() -> None:
     fill(ROOT / "docs" / "benchmarks.md", "many", scale_text.many_text())
     fill(ROOT / "docs" / "benchmarks.md", "parallel", scale_text.parallel_text())
     fill(ROOT / "docs" / "benchmarks.md", "reliability", scale_text.reliability_text())
+    fill(ROOT / "docs" / "architecture.md", "walk", walk_text(json.loads(WALK.read_text())))
     (FOLDERS["reporting"].parent / "regret.json").write_text(json.dumps(regret, indent=1) + "\n")
 
 

@@ -275,7 +275,7 @@ class Storage(Protocol):
         """
         ...
 
-    def ask_lock(self, study: int) -> AbstractContextManager[None]:
+    def ask_lock(self, study: int) -> AbstractContextManager[Any]:
         """A lock that a worker holds while it computes a suggestion, so that each suggestion sees the ones before it.
 
         It saves work; correctness does not depend on it, since ``write`` detects conflicts. So a worker that has waited for long

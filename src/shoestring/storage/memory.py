@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,6 @@ from ..data.trial import State, Trial
 from . import trial_lifecycle
 from .base import Changes, Clocks, Lease, Limits, QueuedConfig, Settings, StoredTrial, StudyRecord
 from .codec import decode_trial, decode_trials, encode_json, encode_queued, encode_trial, require_name
-from .locks import ThreadAskLocks
 from .trial_lifecycle import Revision, StudyFields, Totals, require_amount, trial_totals, usable_estimate
 
 
@@ -111,7 +111,7 @@ class MemoryStorage:
         self._studies: dict[int, _StudyRow] = {}
         self._last_study = self._last_entry = 0  # ids are not used again
         self._lock = threading.RLock()
-        self._ask_locks = ThreadAskLocks()
+        self._ask_locks: dict[tuple[int, int], threading.Lock] = {}  # by process too: a lock that was held at a fork stays locked
 
     def __repr__(self) -> str:
         return "MemoryStorage()"
@@ -301,8 +301,8 @@ class MemoryStorage:
                 self._enqueue(row, encode_queued(trial.config, trial.suggestion), first=True)
             return gone
 
-    def ask_lock(self, study: int) -> AbstractContextManager[None]:
-        return self._ask_locks.ask_lock(study)
+    def ask_lock(self, study: int) -> AbstractContextManager[Any]:
+        return self._ask_locks.setdefault((os.getpid(), study), threading.Lock())
 
     def close_connections(self) -> None:
         """There are none."""
