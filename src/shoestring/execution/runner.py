@@ -38,7 +38,7 @@ log = logging.getLogger("shoestring")
 
 
 class Runner:
-    """One run of a study: evaluates trials until the budget is used up, a rule says stop, or somebody interrupts.
+    """One run of a study: evaluates trials until the budget is used up, a rule says stop, or it is interrupted.
 
     Trials that run when there is a reason to stop are waited for: they are paid for, and their results are data. After an
     interruption or an error they are ended, and asked again if the study goes on. While the storage does not answer, they go on

@@ -3,307 +3,32 @@
 The search runs the study's loop over an executor that has scikit-learn cross-validate the candidates. The study gets the score of
 each fold and the seconds that the fits took. Everything around that (scorers, refit, routing, the estimator's methods) is
 scikit-learn's.
-
-A fit is the dict that scikit-learn makes for one candidate on one split: ``test_scores`` (a number, or one for each metric),
-``fit_time``, ``score_time``, ``fit_error`` (a traceback, or None), perhaps ``train_scores``. The folds are drawn once, so that
-all candidates are scored on the same rows; with a resource, a share of their training rows is used.
 """
 
 from __future__ import annotations
 
-import itertools
-import math
-import re
-import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 try:
-    from joblib import effective_n_jobs
     from sklearn.base import is_classifier
-    from sklearn.exceptions import FitFailedWarning
-    from sklearn.model_selection import check_cv
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.utils import check_random_state
     from sklearn.utils.validation import _num_samples, check_is_fitted
 except ImportError as error:
     raise ImportError('ShoestringSearchCV needs scikit-learn: pip install "shoestring[sklearn]"') from error
 
-from .._format import plural
 from .._validation import plain
 from ..budget import Budget, read_budget
 from ..data.history import History
-from ..data.outcome import Outcome
 from ..data.trial import State, Trial
 from ..errors import BudgetError, MethodError, SpaceError
-from ..execution.evaluate import Evaluation, LiveTrial
-from ..execution.executor import CompletedTrial
-from ..numerics import Array
 from ..space.parameters import Fidelity
 from ..study import Study
-from ..termination.base import Verdict
 from .distributions import Translation, read_space
-
-Rows = NDArray[np.intp]
-
-
-class FixedSplits:
-    """A splitter that asks another one once and repeats its answer.
-
-    ``train_sizes`` and ``test_sizes`` are there after the first split; ``thinned`` gives a splitter with fewer training rows.
-    """
-
-    def __init__(self, cv: Any, *, classifier: bool, seed: int) -> None:
-        self.cv, self.classifier, self.seed = cv, classifier, seed
-        self.folds: list[tuple[Any, Any]] = []
-        self.train_sizes: tuple[int, ...] = ()
-        self.test_sizes: tuple[int, ...] = ()
-        self._orders: list[Rows] = []
-
-    def split(self, X: Any, y: Any = None, **params: Any) -> Iterator[tuple[Any, Any]]:
-        if not self.folds:
-            splitter = check_cv(self.cv, y, classifier=self.classifier)
-            self.folds = list(splitter.split(X, y, **params))
-            count = X.shape[0] if hasattr(X, "shape") else len(X)
-            rows = np.arange(count)  # an index may be a mask or a slice
-            self.train_sizes = tuple(rows[train].size for train, _ in self.folds)
-            self.test_sizes = tuple(rows[test].size for _, test in self.folds)
-            labels = np.asarray(y) if self.classifier and y is not None and np.ndim(y) == 1 else None
-            rng = np.random.default_rng(self.seed)
-            self._orders = [mixed(rows[train], labels, rng) for train, _ in self.folds]
-        return iter(self.folds)
-
-    def thinned(self, share: float) -> Any:
-        """The same folds with this share of their training rows; of two shares, the smaller one's rows are among the larger's."""
-        return self if share >= 1.0 else Thinned(self, share)
-
-    def part(self, X: Any, y: Any, params: dict[str, Any], share: float) -> Iterator[tuple[Any, Any]]:
-        folds = self.split(X, y, **params)  # first, since it may be what draws the orders
-        for order, (_, test) in zip(self._orders, folds, strict=True):
-            yield order[: max(1, round(share * len(order)))], test
-
-
-class Thinned:
-    """``FixedSplits`` with a share of the training rows."""
-
-    def __init__(self, whole: FixedSplits, share: float) -> None:
-        self.whole, self.share = whole, share
-
-    def split(self, X: Any, y: Any = None, **params: Any) -> Iterator[tuple[Any, Any]]:
-        return self.whole.part(X, y, params, self.share)
-
-
-def mixed(rows: Rows, labels: NDArray[Any] | None, rng: np.random.Generator) -> Rows:
-    """Rows in an order whose every beginning is a random sample of them, with the classes in their shares, each at least once."""
-    rows = rng.permutation(rows)
-    if labels is None:
-        return rows
-    _, code = np.unique(labels[rows], return_inverse=True)
-    place = np.empty(len(rows))
-    for members in (np.flatnonzero(code == k) for k in range(int(code.max()) + 1)):
-        place[members] = np.arange(len(members)) / len(members)
-    return rows[np.argsort(place, kind="stable")]
-
-
-def with_fold_sizes(rule: Any, test_sizes: tuple[int, ...], train_sizes: tuple[int, ...]) -> Any:
-    """The stopping rule, told how many rows the folds have if it has ``fold_sizes`` that are not set; joined rules likewise."""
-    if len(test_sizes) < 2 or not is_dataclass(rule) or isinstance(rule, type):
-        return rule
-    held = {field.name: getattr(rule, field.name) for field in fields(rule)}
-    if "fold_sizes" in held and held["fold_sizes"] is None:
-        return replace(rule, fold_sizes=test_sizes, train_sizes=train_sizes)
-    if "rules" in held:
-        return replace(rule, rules=tuple(with_fold_sizes(inner, test_sizes, train_sizes) for inner in held["rules"]))
-    return rule
-
-
-Fit = dict[str, Any]
-MIN_SECONDS = 1e-6  # a cost is positive, and a coarse clock may say 0
-_NONE_FITTED = re.compile(r"\s*All the \d+ fits failed")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A trial with the estimator's parameters, its fits in order of the splits, and the seconds that they took.
-
-    ``fits`` is None where none of them succeeded: scikit-learn keeps no record of such a candidate, only ``error``.
-    """
-
-    trial: Trial
-    params: dict[str, Any]
-    fits: list[Fit] | None
-    seconds: float
-    error: str | None = None
-
-    def evaluation(self, refit: Any, error_score: Any, splits: int) -> Evaluation:
-        """What the study is told. A mean that is not finite, as with one fold that failed, is a failed trial."""
-        scores = np.full(splits, error_score, dtype=float) if self.fits is None else scores_of(self.fits, refit)
-        folds = scores.tolist() if splits > 1 else None
-        error = None if np.isfinite(scores.mean()) else self.error or first_error(self.fits or ())
-        return Evaluation(Outcome(float(scores.mean()), folds=folds), self.seconds, error)
-
-
-def none_fitted(error: Exception) -> bool:
-    """Whether this is scikit-learn's complaint that no fit of a candidate succeeded."""
-    return bool(_NONE_FITTED.match(str(error)))
-
-
-def measured_seconds(fits: Sequence[Fit]) -> float:
-    return max(float(sum(fit["fit_time"] + fit["score_time"] for fit in fits)), MIN_SECONDS)
-
-
-def metric_of(fit: Fit, refit: Any) -> str | None:
-    """The metric that is optimized, where there are several: the one that ``refit`` names, else the first."""
-    if not isinstance(fit["test_scores"], dict):
-        return None
-    return refit if isinstance(refit, str) else next(iter(fit["test_scores"]))
-
-
-def scores_of(fits: Sequence[Fit], refit: Any) -> Array:
-    """The scores that are maximized, one for each split."""
-    metric = metric_of(fits[0], refit)
-    return np.array([fit["test_scores"] if metric is None else fit["test_scores"][metric] for fit in fits], dtype=float)
-
-
-def first_error(fits: Sequence[Fit]) -> str | None:
-    """The first error of the fits in one line."""
-    return next((last_line(fit["fit_error"]) for fit in fits if fit["fit_error"] is not None), None)
-
-
-def last_line(text: str) -> str:
-    """Of a traceback: the error itself."""
-    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
-
-
-def failed_fits(candidate: Candidate, like: Fit, error_score: Any, splits: int) -> list[Fit]:
-    """The fits that scikit-learn would have recorded had they not all failed; ``like`` is one that succeeded."""
-    fit = {**like, "fit_error": candidate.error, "fit_time": candidate.seconds / splits, "score_time": 0.0}
-    for kind in ("test_scores", "train_scores"):
-        if kind in like:
-            fit[kind] = dict.fromkeys(like[kind], error_score) if isinstance(like[kind], dict) else error_score
-    return [dict(fit) for _ in range(splits)]
-
-
-Evaluate = Callable[..., dict[str, Any]]
-
-
-class CandidateExecutor:
-    """Has scikit-learn fit the candidates of a study: a ``TrialExecutor`` over ``evaluate_candidates``.
-
-    evaluate    scikit-learn's: fits candidates, and returns a dict with all ``fits`` so far
-    resource    the fidelity that ``n_resources`` shows; ``rows`` is what "n_samples" is a share of
-    """
-
-    def __init__(
-        self,
-        translation: Translation,
-        splits: FixedSplits,
-        evaluate: Evaluate,
-        *,
-        n_jobs: int | None,
-        refit: Any,
-        error_score: Any,
-        resource: str | None = None,
-        rows: int = 1,
-    ) -> None:
-        self.translation, self.splits, self.evaluate = translation, splits, evaluate
-        self.n_jobs, self.refit, self.error_score, self.resource, self.rows = n_jobs, refit, error_score, resource, rows
-        self.candidates: list[Candidate] = []
-        self.results: dict[str, Any] | None = None
-        self.failure: Exception | None = None
-        self._waiting: list[Trial] = []
-
-    @property
-    def workers(self) -> int:
-        """One candidate at first, then one for each set of folds that can be fitted at the same time."""
-        return max(1, effective_n_jobs(self.n_jobs) // len(self.splits.folds)) if self.splits.folds else 1
-
-    def now(self) -> float:
-        return time.perf_counter()
-
-    def start(self, trial: Trial, live: LiveTrial) -> None:
-        self._waiting.append(trial)
-
-    def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
-        """Fit all candidates that were handed over, those with the same share of the rows together."""
-        if seconds == 0.0:
-            return []
-        trials, self._waiting = self._waiting, []
-        done: list[CompletedTrial] = []
-        for share, group in itertools.groupby(trials, key=self.row_share):
-            for candidate in self.fit(list(group), share):
-                evaluation = candidate.evaluation(self.refit, self.error_score, len(self.splits.folds))
-                done.append(CompletedTrial(candidate.trial, evaluation))
-                self.candidates.append(candidate)
-        return done
-
-    def cancel(self) -> None:
-        self._waiting.clear()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pass
-
-    def row_share(self, trial: Trial) -> float:
-        return float(trial.config["n_samples"]) / self.rows if self.resource == "n_samples" else 1.0
-
-    def fit(self, trials: list[Trial], share: float) -> list[Candidate]:
-        """Have the trials' candidates fitted on this share of the training rows."""
-        params = [self.translation.params(trial.config) for trial in trials]
-        began = time.perf_counter()
-        try:
-            self.results = self.evaluate(params, cv=self.splits.thinned(share))
-        except ValueError as error:
-            if isinstance(self.error_score, str) or not none_fitted(error):
-                raise
-            self.failure = error
-            return self.unfitted(trials, params, error, time.perf_counter() - began)
-        n = len(self.splits.folds)
-        fits = self.results["fits"][-n * len(trials) :]
-        rows = [fits[i : i + n] for i in range(0, len(fits), n)]
-        return [Candidate(*each, measured_seconds(each[2])) for each in zip(trials, params, rows, strict=True)]
-
-    def unfitted(self, trials: list[Trial], params: list[dict[str, Any]], error: Exception, seconds: float) -> list[Candidate]:
-        """No fit succeeded, and scikit-learn keeps no times: those of all busy workers are shared out."""
-        busy = min(effective_n_jobs(self.n_jobs), len(trials) * len(self.splits.folds))
-        cost = max(seconds * busy / len(trials), MIN_SECONDS)
-        return [Candidate(trial, given, None, cost, last_line(str(error))) for trial, given in zip(trials, params, strict=True)]
-
-    def require_results(self, verdict: Verdict) -> None:
-        """scikit-learn's own error if no candidate could be fitted; a warning if some could not."""
-        if self.results is None:
-            raise self.failure or MethodError(f"the search ended before its first candidate: {verdict.reason}")
-        if self.failure is not None:
-            count = plural(sum(candidate.fits is None for candidate in self.candidates), "candidate")
-            said = f"{count} could not be fitted on any fold and got the score {self.error_score}; the last error was"
-            warnings.warn(f"{said}\n{self.failure}", FitFailedWarning, stacklevel=2)
-
-    def write_table(self, history: History, format_results: Callable[..., dict[str, Any]]) -> None:
-        """Make the table of all candidates, in the dict that scikit-learn gave us, which is the one it goes on with."""
-        assert self.results is not None
-        n = len(self.splits.folds)
-        like = next(candidate.fits[0] for candidate in self.candidates if candidate.fits)
-        fits = [fit for each in self.candidates for fit in each.fits or failed_fits(each, like, self.error_score, n)]
-        costs = [trial.cost or math.nan for trial in history]
-        columns = {
-            "cost": costs,
-            "spent": np.cumsum(costs),
-            "expected_cost": [trial.suggestion.get("cost", math.nan) for trial in history],
-            "failed": [trial.state is State.FAILED for trial in history],
-        }
-        if self.resource is not None:
-            columns["n_resources"] = [trial.config[self.resource] for trial in history]
-        table = format_results([candidate.params for candidate in self.candidates], n, fits, columns)
-        self.results.clear()
-        self.results.update(table)
-
+from .sklearn_executor import CandidateExecutor, Evaluate, FixedSplits, with_fold_sizes
 
 __all__ = ["ShoestringSearchCV"]
 
