@@ -272,13 +272,14 @@ def test_what_could_not_be_given_back_is_no_longer_held(lock):
     assert result.history[1].config == result.history[0].config
 
 
-def test_a_trial_that_was_opened_when_the_answer_was_lost_is_found_again(lock, monkeypatch):
+@pytest.mark.parametrize("number", [1, 3], ids=["in the middle", "the last of the budget"])
+def test_a_trial_that_was_opened_when_the_answer_was_lost_is_found_again(lock, monkeypatch, number):
     study = st.Study(SPACE, st.Random(), storage=lock.path)
     write, lost = study.storage.write, []
 
     def cut_off(*arguments, **options):
         stored = write(*arguments, **options)
-        if stored.trial.number == 1 and not lost:
+        if stored.trial.number == number and not lost:
             lost.append(stored)
             raise st.Away("no answer")
         return stored

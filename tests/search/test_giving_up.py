@@ -37,18 +37,18 @@ def reports_of(x, last, sign=1):
 
 
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_a_bad_configuration_is_hopeless_and_a_good_one_is_not(direction):
+def test_a_bad_configuration_is_pruned_and_a_good_one_is_not(direction):
     study, sign = learned(direction=direction), 1 if direction == "minimize" else -1
     study.enqueue({"x": 0.95})
     bad = study.ask()
     found = study.pruning_forecast(bad, reports_of(0.95, 16, sign))
-    assert found.hopeless
+    assert found.should_prune
     assert found.probability < PRUNING_PROBABILITY
     assert "below 0.025" in found.reason
     study.enqueue({"x": 0.31})
     good = study.ask()
     found = study.pruning_forecast(good, reports_of(0.31, 16, sign))
-    assert not found.hopeless
+    assert not found.should_prune
     assert "not below" in found.reason
 
 

@@ -136,6 +136,8 @@ class Runner:
     def ask_or_stop(self) -> Trial | Verdict:
         """The next trial, or why none is started."""
         with self.state.asking():
+            if recovered := self.state.recover_unconfirmed():  # it is running and counted already
+                return recovered[0]
             budget = without_confirmation(self.suggester, self.budget) if self.confirm() else self.budget
             verdict = self.reason_to_stop(budget)
             if verdict.stop:
@@ -252,7 +254,7 @@ class Runner:
                     found = self.suggester.forecast(self.results.find(trial.number), reports, budget)
             except Away:
                 return None  # unknown at the moment
-            return found.reason if found is not None and found.hopeless else None
+            return found.reason if found is not None and found.should_prune else None
 
         def on_report(report: Mapping[str, Any]) -> None:
             state.report(trial.number, live.reports)

@@ -46,13 +46,13 @@ class PruningForecast:
     before: float = 1.0
 
     @property
-    def hopeless(self) -> bool:
+    def should_prune(self) -> bool:
         """Whether the trial should be pruned."""
         return self.probability < PRUNING_PROBABILITY <= self.before
 
     @property
     def reason(self) -> str:
-        below = "below" if self.hopeless else "not below"
+        below = "below" if self.should_prune else "not below"
         return f"the chance to become better than the best is {self.probability:.2g}, {below} {PRUNING_PROBABILITY:g}"
 
 

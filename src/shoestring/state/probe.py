@@ -12,6 +12,7 @@ import numpy as np
 
 from ..acquisition.base import Acquisition
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Selection
+from ..cost.linear import LinearCost
 from ..data.dataset import Dataset
 from ..errors import MethodError
 from ..search.auto import Auto
@@ -21,7 +22,7 @@ from ..search.boca import BOCA
 from ..space.encoding import Encoding
 from ..space.space import Space
 from ..surrogate.base import Surrogate, SurrogatePosterior, check_fit
-from ..surrogate.belief import Belief, Spending, fit_belief
+from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
 
 PROBE_POINTS = 4
 PROBE_OPTIONS = OptimizerOptions(raw_samples=8, local_samples=4, restarts=1, rounds=1)
@@ -78,7 +79,8 @@ def _check_posterior(posterior: SurrogatePosterior, Z: Any, model: Surrogate) ->
 def probe_acquisition(acquisition: Acquisition, belief: Belief) -> None:
     """Have the acquisition select a point under a made-up belief."""
     name, space = _name(acquisition), belief.encoding.space
-    belief = replace(belief, spending=Spending(100.0, 10.0, 5.0))
+    cost = fit_cost(belief.data, belief.encoding, LinearCost())
+    belief = replace(belief, cost=cost, spending=Spending(100.0, 10.0, 5.0))
     rng, nothing = np.random.default_rng(0), belief.evaluated[:0]
     optimizer = AcquisitionOptimizer(belief.encoding, rng, nothing, belief.evaluated, PROBE_OPTIONS)
     try:

@@ -19,7 +19,6 @@ import ast
 import logging
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
 from typing import Any, TypeVar
 
 from ..acquisition.base import Acquisition
@@ -95,6 +94,8 @@ def builtin(name: str) -> type:
 def known_names(what: str, *, everything: bool) -> dict[str, Any]:
     """The classes that may stand in a text, by their names in small letters; ``everything``: entry points too."""
     if everything:
+        from importlib.metadata import entry_points  # here, since it is slow to import
+
         for entry in entry_points(group=ENTRY_POINT_GROUP):
             if entry.name in _registered:
                 continue
