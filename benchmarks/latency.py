@@ -26,6 +26,7 @@ SIZES = (25, 100, 300, 1000)
 REPEATS = {25: 9, 100: 9, 300: 5, 1000: 3}
 QUICK_REPEATS = {25: 3, 100: 3, 300: 2, 1000: 1}
 WARM = {25: 4, 100: 4, 300: 3, 1000: 2}
+MANY = 2000
 RESULTS = Path(__file__).parent / "results" / "latency.json"
 Measured = dict[str, dict[int, Times]]
 
@@ -109,6 +110,18 @@ def checks_against_ask(n: int, repeats: int) -> dict[str, float]:
     return {name: round(statistics.median(found) / base, 2) for name, found in times.items()}
 
 
+def checks_of_many(repeats: int) -> dict[str, dict[str, float]]:
+    """Milliseconds of a stopping rule's check at MANY trials, with the study's belief at hand, by model and subset."""
+    import shoestring as st
+
+    cases = {"default": {}, "VFE": {"model": st.VFE()}, "KMeansSubset": {"subset": st.KMeansSubset()}}
+    found = {name: [time_checks(MANY, seed, 3, **options) for seed in range(repeats)] for name, options in cases.items()}
+    return {
+        name: {each: _median_ms([seconds for run in runs for seconds in run[each]]) for each in runs[0]}
+        for name, runs in found.items()
+    }
+
+
 def _median_ms(seconds: list[float]) -> float:
     return round(1e3 * statistics.median(seconds), 3)
 
@@ -157,6 +170,7 @@ def main() -> None:
         if "shoestring" in libraries:
             report["vs_ei_100"] = against_ei(100, 2 if options.quick else 5)
             report["checks_100"] = checks_against_ask(100, 2 if options.quick else 5)
+            report["checks_2000_ms"] = checks_of_many(1 if options.quick else 2)
             report["lapack_share"] = {str(n): lapack_share(n, 1 if options.quick else 3) for n in SIZES}
     report["machine"] = machine.facts()
     options.results.parent.mkdir(parents=True, exist_ok=True)

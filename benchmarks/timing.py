@@ -89,25 +89,32 @@ def time_method(method: Any, n: int, seed: int, warm: int) -> list[float]:
     return times
 
 
-def time_checks(n: int, seed: int, warm: int) -> dict[str, list[float]]:
-    """Warm EI suggestions, and after each the checks of stopping rules: that go on (the usual case), and that say stop."""
+def time_checks(n: int, seed: int, warm: int, **options: Any) -> dict[str, list[float]]:
+    """Warm EI suggestions, fit included, and before each the checks of stopping rules with the belief of that step at hand.
+
+    Rules that go on (the usual case), and rules that say stop, which have to search to the end.
+    """
     import shoestring as st
 
     rules = {
         "regret_bound": st.RegretBound(1e-9), "sure_bound": st.SureBound(1e-9), "worth_it": st.WorthIt(1e-9),
+        "ei_below": st.EIBelow(1e-12), "pi_below": st.PIBelow(1e-9),
         "regret_bound_stopping": st.RegretBound(1e9), "sure_bound_stopping": st.SureBound(1e9),
     }  # fmt: skip
-    study = st.Study(shoestring_space(PROBLEM), method=st.EI(), seed=seed, stop=None)
+    study = st.Study(shoestring_space(PROBLEM), method=st.EI(), seed=seed, stop=None, **options)
     for config, value in observations(n, seed):
         study.add(config, value, cost=1.0)
     trial = study.ask()
     times: dict[str, list[float]] = {"ask": [], **{name: [] for name in rules}}
     for _ in range(warm):
         study.tell(trial, smooth(trial.config), cost=1.0)
+        study.context.belief(costs=True)
+        for name, rule in rules.items():
+            study.rule = rule
+            times[name].append(_clocked(lambda: study.suggester.check_rule(None))[1])
+        study.suggester._context = None  # so that the suggestion is timed with its fit
         trial, seconds = _clocked(study.ask)
         times["ask"].append(seconds)
-        for name, rule in rules.items():
-            times[name].append(_clocked(lambda: rule.check(study.log))[1])  # noqa: B023
     return times
 
 

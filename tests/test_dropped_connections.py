@@ -6,8 +6,8 @@ import time
 import pytest
 
 import shoestring as st
-from tests.kept import SPACE, bowl
 from tests.storage.test_failures import END_ALL, FailingCommits
+from tests.stored_study import SPACE, bowl
 
 
 def random_study(storage, **options):

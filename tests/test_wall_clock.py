@@ -8,7 +8,7 @@ import pytest
 import shoestring as st
 from shoestring.execution.runner import RunClock
 from shoestring.execution.simulated import simulate
-from tests.kept import bowl, study
+from tests.stored_study import bowl, study
 
 
 class FakeTime:

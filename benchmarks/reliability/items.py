@@ -13,9 +13,9 @@ WORKERS, THREADS = (f"tests/execution/test_{name}.py" for name in ("process_pool
 DASK, RAY = (f"tests/execution/test_{name}.py" for name in ("dask_executor", "ray_executor"))
 SIGNALS, OUTAGE, CLI = "tests/execution/test_interruption.py", "tests/execution/test_outage.py", "tests/cli/test_interruption.py"
 RUN, LARGE = "tests/cli/test_run.py", "tests/benchmarks/test_reliability.py"
-FOUND, WIDENING, SHARING = (f"tests/test_{name}.py" for name in ("found_again", "widening", "sharing"))
-DROPPED = "tests/test_dropped_connections.py"
-KEEPING, RESUME, ROBUST = "tests/test_keeping.py", "tests/test_resume.py", "tests/test_robustness.py"
+PERSISTENCE, REOPENED, REPLAY = (f"tests/state/test_{name}.py" for name in ("persistence", "reopened_studies", "replay"))
+RESUME, CONCURRENT = (f"tests/state/test_{name}.py" for name in ("resume", "concurrent_processes"))
+EXTEND, ROBUST, DROPPED = "tests/space/test_extend.py", "tests/search/test_robustness.py", "tests/test_dropped_connections.py"
 WITHOUT_STORAGE = (17, 18, 19, 20, 23)  # about engines and objectives alone
 
 
@@ -48,7 +48,7 @@ ITEMS = (
                "test_each_of_many_numbers_is_given_once_and_the_budget_is_kept")),
     of(6, "200 enqueued trials, 32 workers",
        (CROWD, "test_each_waiting_config_runs_once test_each_of_many_waiting_configs_runs_once"),
-       (KEEPING, "test_what_is_enqueued_here_is_asked_there_once")),
+       (PERSISTENCE, "test_what_is_enqueued_here_is_asked_there_once")),
     of(7, "a connection dropped, the answer to COMMIT lost",
        (FAILURES, "test_nothing_is_written_twice test_a_queued_trial_is_taken_once_when_the_answer_is_lost "
                   "test_what_waits_is_not_doubled_when_somebody_takes_it_before_the_second_try "
@@ -76,29 +76,29 @@ ITEMS = (
                   "test_a_database_that_may_not_grow_loses_nothing "
                   "test_a_server_that_only_lets_one_read_is_an_error_and_can_be_used_later "
                   "test_a_server_whose_disk_is_full_loses_nothing"),
-       (KEEPING, "test_a_study_in_a_folder_that_is_not_there")),
+       (PERSISTENCE, "test_a_study_in_a_folder_that_is_not_there")),
     of(12, "clocks that differ, a change to summer time",
        (LEASES, "test_no_lease_ends_early_because_clocks_differ test_the_clock_is_that_of_the_machine_in_seconds"),
-       (SHARING, "test_clocks_that_differ_take_no_trial_from_anybody")),
+       (CONCURRENT, "test_clocks_that_differ_take_no_trial_from_anybody")),
     of(13, "a killed worker's trial comes back",
        (LEASES, "test_the_trial_of_a_killed_worker_comes_back"),
-       (KEEPING, "test_the_trial_of_a_worker_that_is_gone_comes_back test_a_living_worker_keeps_its_trial"),
-       (SHARING, "test_what_a_killed_process_had_asked_is_asked_again_within_a_lease "
-                 "test_a_killed_worker_leaves_its_trial_to_others test_what_a_killed_worker_had_reported_is_kept")),
+       (PERSISTENCE, "test_the_trial_of_a_worker_that_is_gone_comes_back test_a_living_worker_keeps_its_trial"),
+       (CONCURRENT, "test_what_a_killed_process_had_asked_is_asked_again_within_a_lease "
+                    "test_a_killed_worker_leaves_its_trial_to_others test_what_a_killed_worker_had_reported_is_kept")),
     of(14, "a worker suspended past its lease",
        (LEASES, "test_the_result_of_a_suspended_worker_is_kept_once_and_both_are_charged"),
-       (KEEPING, "test_a_late_result_is_kept_and_both_costs_are_charged"),
-       (SHARING, "test_a_worker_that_is_suspended_past_its_lease_goes_on_and_both_costs_are_charged")),
+       (PERSISTENCE, "test_a_late_result_is_kept_and_both_costs_are_charged"),
+       (CONCURRENT, "test_a_worker_that_is_suspended_past_its_lease_goes_on_and_both_costs_are_charged")),
     of(15, "16 workers, 100 trials: exactly 100; a budget in cost",
        (CROWD, "test_a_cost_budget_is_overshot_by_no_more_than_what_was_in_flight"),
-       (KEEPING, "test_a_budget_is_that_of_the_study_not_of_the_process"),
-       (SHARING, "test_a_budget_is_shared_by_several_processes test_a_budget_is_shared_by_sixteen_processes"),
+       (PERSISTENCE, "test_a_budget_is_that_of_the_study_not_of_the_process"),
+       (CONCURRENT, "test_a_budget_is_shared_by_several_processes test_a_budget_is_shared_by_sixteen_processes"),
        (THREADS, "test_the_budget_of_trials_is_exact_and_failures_are_recorded "
                  "test_a_budget_in_cost_is_not_overshot_by_more_than_what_ran")),
     of(16, "Ctrl-C and SIGTERM at any moment",
-       (CLI, "test_ctrl_c_ends_everything_and_prints_how_to_go_on test_ctrl_c_at_any_moment "
+       (CLI, "test_ctrl_c_ends_all_programs_and_prints_how_to_continue test_ctrl_c_at_any_moment "
              "test_the_printed_command_names_the_storage "
-             "test_sigterm_does_the_same_and_a_program_that_does_not_listen_is_killed"),
+             "test_sigterm_does_the_same_and_a_program_that_ignores_it_is_killed"),
        (SIGNALS, "test_a_signal_ends_it_at_once_and_gives_the_trials_back test_with_one_worker_sigterm_is_an_interruption_too "
                  "test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed "
                  "test_a_signal_does_not_wait_for_a_server_that_is_down"),
@@ -117,25 +117,26 @@ ITEMS = (
              "test_the_same_config_three_times_gives_three_results")),
     of(20, "what is no result", (WORKERS, "test_what_is_no_result_fails_its_trial_and_the_study_goes_on")),
     of(21, "resumed in a new process, bit for bit",
-       (KEEPING, "test_the_trials_are_those_of_a_study_in_memory_however_it_is_divided "
-                 "test_another_process_goes_on_as_this_one_would_have"),
-       (FOUND, "test_every_suggestion_comes_out_the_same_again"), (RUN, "test_going_on_is_the_same_as_not_having_stopped"),
+       (PERSISTENCE, "test_the_trials_are_those_of_a_study_in_memory_however_it_is_divided "
+                     "test_another_process_goes_on_as_this_one_would_have"),
+       (REPLAY, "test_every_suggestion_comes_out_the_same_again"),
+       (RUN, "test_a_resumed_study_makes_the_same_suggestions_as_an_uninterrupted_one"),
        (RESUME, "test_in_a_new_process_the_next_suggestions_are_the_same_to_the_last_bit "
                 "test_after_ctrl_c_it_goes_on_as_if_nothing_had_happened")),
     of(22, "the same name with another space",
-       (FOUND, "test_another_space_is_refused_and_nothing_is_lost test_a_space_can_be_widened_and_old_trials_stay_in_use "
-                "test_a_space_cannot_be_narrowed test_the_order_of_parameters_does_not_make_another_space"),
-       (WIDENING, "test_a_space_that_does_not_hold_the_other_is_refused test_a_crowd_that_widens_it_in_all_directions"),
-       (RUN, "test_the_same_name_with_another_space_is_refused_and_nothing_is_lost")),
+       (REOPENED, "test_another_space_is_refused_and_nothing_is_lost test_a_space_can_be_widened_and_old_trials_stay_in_use "
+                  "test_a_space_cannot_be_narrowed test_the_order_of_parameters_does_not_make_another_space"),
+       (EXTEND, "test_a_space_that_does_not_contain_the_other_is_refused test_many_processes_that_extend_it_in_all_directions"),
+       (RUN, "test_the_same_name_with_another_space_is_rejected_and_nothing_is_lost")),
     of(23, "standard input closed", (WORKERS, "test_nothing_ever_waits_for_an_answer")),
     of(24, "64 asks at once in a space of 27",
        (ROBUST, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven test_no_duplicate_when_some_are_finished_and_others_run "
                 "test_an_exhausted_space_ends_the_study_and_says_so"),
-       (SHARING, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven"),
-       (KEEPING, "test_more_at_once_than_there_are_gives_those_that_there_are"),
+       (CONCURRENT, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven"),
+       (PERSISTENCE, "test_more_at_once_than_there_are_gives_those_that_there_are"),
        (THREADS, "test_sixty_four_asks_at_once test_in_a_finite_space_nothing_is_asked_twice_and_the_end_is_said")),
     of(25, "NaN, inf, constants, 1e300, near-duplicates",
        (ROBUST, "test_a_third_of_nan_and_a_twentieth_of_inf test_a_constant_objective test_one_huge_value_does_not_ruin_a_study "
                 "test_five_hundred_near_duplicates test_values_over_many_orders_of_magnitude"),
-       (FOUND, "test_odd_values_are_found_again_and_lead_to_the_same_suggestion")),
+       (REOPENED, "test_odd_values_are_found_again_and_lead_to_the_same_suggestion")),
 )  # fmt: skip

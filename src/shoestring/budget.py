@@ -1,4 +1,4 @@
-"""How much may be spent."""
+"""Budgets: limits on the trials, the wall-clock time and the cost of a study."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ._validation import plain, seconds_of
+from ._validation import is_number, plain, seconds_of
 from .errors import BudgetError
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The whole of what a study may spend, what was spent before included; whichever limit is reached first ends it.
+    """The limits of a whole study, earlier runs included. The study ends at the first limit that it reaches.
 
-    trials   failed ones and those still open included, abandoned ones not
-    seconds  of wall-clock time inside ``minimize``; of processes that share a study, while any of them is at work
-    cost     the sum of the trials' costs, in ``unit`` (the study's unit when left out)
-    per_hour what an hour costs in that unit: then trials that say nothing of their cost are charged for their time
+    trials    the number of trials; failed and running ones count, abandoned ones do not
+    seconds   wall-clock time inside ``minimize``; for processes that share a study, the time during which any of them runs
+    cost      the sum of the trials' costs, in ``unit``
+    unit      the unit of costs; the study's unit if it is None
+    per_hour  the price of an hour in that unit; trials that report no cost are charged for their time
     """
 
     trials: int | None = None
@@ -34,7 +35,7 @@ class Budget:
             object.__setattr__(self, name, limit)
             if limit is None:
                 continue
-            if isinstance(limit, bool) or not isinstance(limit, int | float) or not math.isfinite(limit) or limit <= 0:
+            if not is_number(limit) or not 0 < limit < math.inf:
                 raise BudgetError(f"{name}= must be a positive number, not {limit!r}")
         if self.trials is not None and self.trials != int(self.trials):
             raise BudgetError(f"trials= must be a whole number, not {self.trials!r}")
@@ -42,10 +43,11 @@ class Budget:
 
 @dataclass(frozen=True)
 class Allowance:
-    """What is left of a budget at a moment, for a trial that is running; None where there is no limit.
+    """The rest of a budget at one moment, for a trial that is running; None where there is no limit.
 
-    cost     of what is left beside all that other trials have cost;   seconds  of wall-clock time from that moment on
-    price    what a second counts as, for a trial that says nothing of its cost
+    cost     the budget in cost, less the costs of all other trials
+    seconds  the wall-clock time left from that moment on
+    price    the cost of one second, for a trial that reports no cost
     """
 
     cost: float | None = None
@@ -53,17 +55,17 @@ class Allowance:
     price: float = 1.0
 
     def exceeded(self, cost: float, elapsed: float) -> bool:
-        """By a trial that has cost so much, or, if that is 0, has run for so many seconds."""
+        """Whether a trial with this cost so far, or after these ``elapsed`` seconds if the cost is 0, has used it up."""
         so_far = cost or elapsed * self.price
         return (self.cost is not None and so_far >= self.cost) or (self.seconds is not None and self.seconds <= 0.0)
 
     def later(self, elapsed: float) -> Allowance:
-        """The same so many seconds later, if nothing else has happened."""
+        """The allowance ``elapsed`` seconds later, if nothing else was spent."""
         return self if self.seconds is None else replace(self, seconds=self.seconds - elapsed)
 
 
 def read_budget(budget: Any) -> Budget:
-    """``"10m"`` (cost counted in seconds), an int (trials), or a Budget."""
+    """The Budget for ``"10m"`` (a cost in seconds), for an int (trials), or for a Budget itself."""
     if isinstance(budget, Budget):
         return budget
     budget = plain(budget)

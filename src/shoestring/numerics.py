@@ -10,15 +10,37 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar, cast
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf
-from scipy.special import log_ndtr
 from threadpoolctl import ThreadpoolController
 
 Array = NDArray[np.float64]
+
+
+class LazyModule:
+    """A module that is imported when it is first used: SciPy takes 0.3 s, and many programs import this library to do little."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        value = getattr(import_module(self._name), attribute)
+        setattr(self, attribute, value)  # found without this method from now on
+        return value
+
+
+if TYPE_CHECKING:
+    from scipy import linalg as linalg
+    from scipy import special as special
+    from scipy.linalg import blas as blas
+    from scipy.linalg import lapack as lapack
+else:
+    linalg, special = LazyModule("scipy.linalg"), LazyModule("scipy.special")
+    blas, lapack = LazyModule("scipy.linalg.blas"), LazyModule("scipy.linalg.lapack")
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LOG_2PI = math.log(2 * math.pi)
@@ -27,6 +49,7 @@ ASYMPTOTIC_BELOW = -1e3  # z below which phi / Phi is -z: the quotient underflow
 
 @functools.cache
 def _threads() -> ThreadpoolController:
+    import_module("scipy.linalg.lapack")  # its BLAS is another one than NumPy's, and only libraries that are loaded are limited
     return ThreadpoolController()
 
 
@@ -68,7 +91,7 @@ def single_threaded(function: Function) -> Function:
 def log_Phi(z: Array) -> tuple[Array, Array]:
     """log Phi(z) and its derivative phi(z) / Phi(z), which tends to |z| far below zero."""
     z = np.asarray(z, dtype=float)
-    value = log_ndtr(z)
+    value = special.log_ndtr(z)
     with np.errstate(over="ignore", invalid="ignore"):
         derivative = np.exp(-0.5 * z * z - 0.5 * LOG_2PI - value)
     return value, np.where(z < ASYMPTOTIC_BELOW, -z, derivative)
@@ -82,10 +105,10 @@ def cholesky(K: Array, *, jitter: float = 1e-10) -> tuple[Array, float]:
     """
     if not np.isfinite(K).all():
         raise FloatingPointError("a covariance matrix holds a value that is not finite")
-    L, info = dpotrf(K, lower=1, clean=1)
+    L, info = lapack.dpotrf(K, lower=1, clean=1)
     scale = max(float(np.abs(np.diag(K)).mean()), 1e-290) if K.any() else 1.0
     added = 0.0
     while info != 0:
         added = jitter * scale if added == 0.0 else 10.0 * added
-        L, info = dpotrf(K + added * np.eye(len(K)), lower=1, clean=1)
+        L, info = lapack.dpotrf(K + added * np.eye(len(K)), lower=1, clean=1)
     return L, added

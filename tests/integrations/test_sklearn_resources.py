@@ -49,7 +49,7 @@ def rows_search(**options):
     return ShoestringSearchCV(RowCounter(), {"a": st.Float(0, 1)}, **options)
 
 
-def test_rows_are_thinned_out_as_asked_and_tests_are_not():
+def test_training_rows_are_subsampled_as_asked_and_test_rows_are_not():
     found = rows_search(method=Cheap("n_samples", [30, 75, 150])).fit(X, y)
     table = found.cv_results_
     assert list(table["n_resources"]) == [30, 75, 150] * 2
@@ -157,12 +157,12 @@ def test_a_parameter_as_resource_needs_its_greatest_amount():
         made.fit(X, y)
 
 
-def test_thinned_folds_are_nested_and_keep_the_shares_of_the_classes():
+def test_subsampled_folds_are_nested_and_keep_the_shares_of_the_classes():
     rare = np.r_[np.zeros(80, int), np.ones(16, int), np.full(4, 2)]
     splits = FixedSplits(KFold(2, shuffle=True, random_state=0), classifier=True, seed=3)
     Z = np.arange(100)[:, None]
-    small, large = (list(splits.thinned(share).split(Z, rare)) for share in (0.1, 0.5))
-    whole = list(splits.thinned(1.0).split(Z, rare))
+    small, large = (list(splits.subsampled(share).split(Z, rare)) for share in (0.1, 0.5))
+    whole = list(splits.subsampled(1.0).split(Z, rare))
     for (few, test), (many, _), (train, rest) in zip(small, large, whole, strict=True):
         assert set(few) < set(many) < set(train)
         assert set(test) == set(rest)

@@ -8,7 +8,7 @@ from scipy import stats
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 import shoestring as st
-from shoestring.integrations.distributions import TAIL, read_parameter, read_space
+from shoestring.integrations.distributions import TAIL_PROBABILITY, read_parameter, read_space
 from tests.names import without_address
 
 SCALERS = [StandardScaler(), MinMaxScaler(), None]
@@ -57,7 +57,7 @@ def test_what_is_a_parameter_of_ours(given, read):
 )
 def test_other_continuous_distributions_are_searched_by_their_quantiles(given):
     parameter, reader = read_parameter("p", given)
-    assert (parameter.low, parameter.high) == (TAIL, 1 - TAIL)
+    assert (parameter.low, parameter.high) == (TAIL_PROBABILITY, 1 - TAIL_PROBABILITY)
     assert reader(0.5) == pytest.approx(given.median())
     assert all(math.isfinite(reader(end)) for end in (parameter.low, parameter.high))
 
@@ -130,7 +130,7 @@ class OnlySamples:
         ({"C": {"low": 1}}, "C: .* is neither"),
         ({"C": []}, "C: the list is empty"),
         ({"C": OnlySamples()}, r"C: OnlySamples\(\) can be sampled but has no ppf.*st.Float"),
-        ({"C": stats.loguniform}, "C: the quantiles .* cannot be had"),
+        ({"C": stats.loguniform}, "C: the quantiles .* cannot be computed"),
         ({"C": stats.uniform(0, -1)}, "C: the quantiles .* are not finite"),
         ({}, "the space is empty"),
         ([], "the space is empty"),

@@ -12,7 +12,7 @@ from shoestring.search.boca import FACTOR_KEY, FidelityCandidates, confidence
 from shoestring.surrogate.belief import fit_cost
 from tests.problems import belief_of, mixed_space, mixed_value
 from tests.search.boca_problem import SMALL, learning, price, study_and_belief
-from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
+from tests.search.reproducibility import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
 
 MIXED = st.Space({**mixed_space(), "epochs": st.Fidelity(1, 9)})
 START = st.study.INITIAL_TRIALS

@@ -29,7 +29,7 @@ from shoestring.search.bore import (
 from shoestring.space.encoding import Encoding
 from tests.differences import gradients_of
 from tests.problems import bowl, hartmann3, mixed_space, mixed_value, plane, told_study
-from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
+from tests.search.reproducibility import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
 from tests.spaces import spaces
 
 QUICK = st.BORE(RandomForestClassifier(10))

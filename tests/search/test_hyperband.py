@@ -9,7 +9,7 @@ from hypothesis import strategies as draws
 
 import shoestring as st
 from tests.problems import mixed_space, mixed_value
-from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
+from tests.search.reproducibility import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
 
 SMALL = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
 MIXED = st.Space({**mixed_space(), "epochs": st.Fidelity(1, 9)})

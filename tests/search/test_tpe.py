@@ -14,7 +14,7 @@ from scipy.stats import mannwhitneyu
 import shoestring as st
 from shoestring.search.tpe import distributions, from_unit, optuna_params, to_unit
 from tests.problems import bowl, hartmann3, mixed_space, mixed_value, plane, told_study
-from tests.search.promises import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
+from tests.search.reproducibility import configs, same_seed_same_trials, stored_and_read_it_goes_on_alike
 from tests.spaces import spaces
 
 BOTH = [st.TPE(), st.TPE(multivariate=False)]

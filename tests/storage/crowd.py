@@ -19,7 +19,7 @@ from tests.storage.places import done, lease, running
 
 context = multiprocessing.get_context("forkserver")
 LOADED = ("pytest", "psycopg", *(f"shoestring.storage.{name}" for name in ("sqlite", "postgres", "sql")))
-context.set_forkserver_preload([*LOADED, "tests.storage.crowd", "tests.kept"])
+context.set_forkserver_preload([*LOADED, "tests.storage.crowd", "tests.stored_study"])
 
 
 def crowd(work: Callable[..., Any], calls: Sequence[tuple[Any, ...]], seconds: float = 120.0) -> list[Any]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import time
-import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from shoestring.data.trial import State, Trial
-from shoestring.storage import Lease, MemoryStorage, Storage, open_storage
+from shoestring.storage import MemoryStorage, Storage, open_storage
+from shoestring.testing.trials import abandoned, done, failed, lease, running
 from tests.storage.server import Server
+
+__all__ = ["Place", "abandoned", "done", "failed", "lease", "running"]
 
 FAKE_CLOCK = "(SELECT seconds FROM fake_clock)"
 
@@ -72,23 +73,3 @@ class Place:
             while self.kind == "postgresql" and storage._database.engine.pool.checkedout() and time.monotonic() < until:
                 time.sleep(0.001)
             storage.close_connections()
-
-
-def running(number: int, **fields: Any) -> Trial:
-    return Trial(number, {"x": number / 8, "act": "relu"}, suggestion={"by": "random"}, asked_at=1.7e9, **fields)
-
-
-def done(number: int, value: float = 1.0, cost: float = 1.0, **fields: Any) -> Trial:
-    return running(number).finish(State.DONE, value=value, cost=cost, **fields)
-
-
-def failed(number: int, error: str = "it broke", cost: float = 1.0) -> Trial:
-    return running(number).finish(State.FAILED, error=error, cost=cost)
-
-
-def pruned(number: int, cost: float | None = None) -> Trial:
-    return running(number).finish(State.ABANDONED, cost=cost)
-
-
-def lease(seconds: float = 60.0, worker: str = "worker") -> Lease:
-    return Lease(worker, uuid.uuid4().hex, seconds)

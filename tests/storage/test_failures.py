@@ -12,7 +12,7 @@ from shoestring.errors import StorageError, StorageUnavailable
 from shoestring.storage import open_storage, transactions
 from shoestring.storage.transactions import wait_limit
 from tests.storage.crowd import context
-from tests.storage.places import done, lease, pruned, running
+from tests.storage.places import abandoned, done, lease, running
 
 
 class FailingCommits:
@@ -84,7 +84,7 @@ def test_nothing_is_written_twice(commits, when):
     fail()
     assert storage.renew(study, {2: mine.token, 7: "x"}, 5.0) == {7}
     fail()
-    assert storage.close(study, pruned(2), again=True).trial.state is State.ABANDONED
+    assert storage.close(study, abandoned(2), again=True).trial.state is State.ABANDONED
     fail()
     record, made = storage.begin("another", {})
     assert made

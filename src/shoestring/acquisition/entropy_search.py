@@ -35,10 +35,9 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dtrtri
 
 from .._validation import whole_number
-from ..numerics import Array, cholesky
+from ..numerics import Array, cholesky, lapack
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import CrossCovariance
 from .base import InformationAcquisition
@@ -103,7 +102,7 @@ class Representers:
     @cached_property
     def inverse(self) -> Array:
         """L^-1."""
-        inverse, _ = dtrtri(self.factor, lower=1)
+        inverse, _ = lapack.dtrtri(self.factor, lower=1)
         return np.asarray(inverse)
 
     def loadings(self, Z: Array) -> Array:
@@ -144,7 +143,7 @@ def with_exact_moments(w: Array) -> Array:
     """Standard normal draws, shifted and rotated so that their mean is 0 and their variance I exactly."""
     w = w - w.mean(axis=0)
     factor, _ = cholesky(w.T @ w / len(w))
-    return np.asarray(w @ dtrtri(factor, lower=1)[0].T)
+    return np.asarray(w @ lapack.dtrtri(factor, lower=1)[0].T)
 
 
 def information_surface(representers: Representers, moments: ConditionalMoments) -> Surface:

@@ -24,10 +24,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import erfcx, ndtr
 
 from .._validation import number_between
-from ..numerics import LOG_2PI, Array, log_Phi
+from ..numerics import LOG_2PI, Array, log_Phi, special
 from ..surrogate.belief import Belief
 from .base import Acquisition
 from .optimize.optimizer import Surface
@@ -141,10 +140,10 @@ def log_h(z: Array) -> tuple[Array, Array]:
     """
     z = np.asarray(z, dtype=float)
     near = np.maximum(z, -1.0)
-    cumulative = ndtr(near)
+    cumulative = special.ndtr(near)
     h = np.exp(-0.5 * near * near) * _ROOT_INVERSE_2PI + near * cumulative
     far = np.minimum(z, -1.0)
-    mills = _ROOT_HALF_PI * erfcx(far * -_ROOT_HALF)
+    mills = _ROOT_HALF_PI * special.erfcx(far * -_ROOT_HALF)
     square = far * far
     rest = np.where(square > SERIES_FROM, (1.0 - 3.0 / square) / square, 1.0 + far * mills)
     below = z < -1.0

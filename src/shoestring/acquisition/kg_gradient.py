@@ -29,9 +29,8 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from ..numerics import Array, cholesky
+from ..numerics import Array, cholesky, special
 from ..surrogate.belief import Belief
 from ..surrogate.gradient_data import gradient_noise
 from ..surrogate.kernels import DerivativeBlock, Kernel, ValueBlock, covariance
@@ -222,7 +221,7 @@ def antithetic_normals(dimensions: int) -> Array:
     too wide would count as a gain that is not there.
     """
     count = max(MC_SAMPLES // 2, 4 * dimensions)
-    half = ndtri(np.clip(quasi_random(count, dimensions, np.random.default_rng(dimensions)), 1e-6, 1 - 1e-6))
+    half = special.ndtri(np.clip(quasi_random(count, dimensions, np.random.default_rng(dimensions)), 1e-6, 1 - 1e-6))
     factor = np.linalg.cholesky(half.T @ half / count)
     half = np.linalg.solve(factor, half.T).T
     return np.asarray(np.vstack([half, -half]))

@@ -33,11 +33,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from .._validation import whole_number
 from ..cost.base import CostPosterior, expected_log_cost_with_gradient
-from ..numerics import Array, cholesky, single_threaded
+from ..numerics import Array, cholesky, linalg, single_threaded
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import VARIANCE_FLOOR, CrossCovariance
 from .base import Acquisition
@@ -292,7 +291,7 @@ class BatchKG:
 
 
 def _solve(triangle: Array, right: Array, *, lower: bool) -> Array:
-    solved: Array = solve_triangular(triangle, right, lower=lower, check_finite=False)
+    solved: Array = linalg.solve_triangular(triangle, right, lower=lower, check_finite=False)
     return solved
 
 

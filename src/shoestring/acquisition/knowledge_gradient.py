@@ -35,9 +35,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import logsumexp, ndtri
 
-from ..numerics import Array, cholesky, single_threaded
+from ..numerics import Array, cholesky, single_threaded, special
 from ..space.encoding import Encoding
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import CrossCovariance, Posterior
@@ -292,7 +291,7 @@ class PendingFantasies:
         covariance = posterior.covariance(pending)
         covariance[np.diag_indices(len(pending))] += posterior.noise
         factor, _ = cholesky(covariance)
-        z = ndtri(np.clip(quasi_random(count, len(pending), np.random.default_rng(count)), 1e-6, 1 - 1e-6))
+        z = special.ndtri(np.clip(quasi_random(count, len(pending), np.random.default_rng(count)), 1e-6, 1 - 1e-6))
         z -= z.mean(axis=0)  # so that the average outcome is the expected one
         weights: Array = np.linalg.solve(factor.T, z.T).T.astype(float)
         return cls(posterior, CrossCovariance.between(posterior, pending), weights)
@@ -321,12 +320,12 @@ def pending_surface(belief: Belief, points: Array, count: int = N_PENDING_FANTAS
         a = np.concatenate([np.broadcast_to(means, (N, *means.shape)), fantasies.means(at.G)[:, :, None]], axis=2)
         a, b_all = a.reshape(N * S, -1), np.repeat(b, S, axis=0)
         if not gradient:
-            total = logsumexp(log_expected_drop(a, b_all).reshape(N, S), axis=1) - math.log(S)
+            total = special.logsumexp(log_expected_drop(a, b_all).reshape(N, S), axis=1) - math.log(S)
             return (total if feasibility is None else total + feasibility.log_probability(at.Z)), None
         drop = log_expected_drop_with_gradient(a, b_all)
         each = drop.value.reshape(N, S)
-        total = logsumexp(each, axis=1) - math.log(S)
-        share = np.exp(each - logsumexp(each, axis=1, keepdims=True))
+        total = special.logsumexp(each, axis=1) - math.log(S)
+        share = np.exp(each - special.logsumexp(each, axis=1, keepdims=True))
         by_b = np.einsum("ns,nsm->nm", share, drop.by_b.reshape(N, S, -1))
         by_own_mean = share * drop.by_a[:, -1].reshape(N, S)
         by_Z, by_G = at.gradients(cross, b, observed, by_b, np.zeros(N))

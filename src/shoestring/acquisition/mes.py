@@ -44,11 +44,10 @@ from functools import cache, partial
 from typing import ClassVar, Literal
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr
 
 from .._validation import whole_number
 from ..errors import MethodError
-from ..numerics import LOG_2PI, Array, log_Phi
+from ..numerics import LOG_2PI, Array, log_Phi, special
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import Posterior
 from .base import InformationAcquisition
@@ -122,7 +121,7 @@ def _log_mes(mean: Array, deviation: Array, noise: float, minima: Array, gradien
     log_lam = -0.5 * g * g - 0.5 * LOG_2PI - value
     near = np.minimum(g, FAR_G)
     near_value, near_lam = log_Phi(near)
-    u = np.where(g > FAR_G, ROOT_HALF_PI * erfcx(np.maximum(g, FAR_G) * ROOT_HALF), -near_value / near_lam)
+    u = np.where(g > FAR_G, ROOT_HALF_PI * special.erfcx(np.maximum(g, FAR_G) * ROOT_HALF), -near_value / near_lam)
 
     W = integral(g, kappa, gradient)
     K = u - W.value
@@ -196,7 +195,7 @@ def integral_over_t(g: Array, kappa: Array, gradient: bool, count: int = N_NODES
     t, log_w = hermite_nodes(count)
     root = np.sqrt(1.0 + kappa * kappa)
     z = (t + (g * root)[..., None]) / kappa[..., None]
-    value = log_ndtr(z)
+    value = special.log_ndtr(z)
     log_minus = np.log(np.maximum(-value, 1e-300))
     base = log_w + (0.5 * g * g + 0.5 * LOG_2PI)[..., None]
     W = np.exp(np.minimum(base + value + log_minus, MAX_EXPONENT)).sum(axis=-1)
@@ -213,7 +212,7 @@ def legendre_nodes() -> tuple[Array, Array]:
     """z_j, and the logarithms of c_j."""
     nodes, weights = np.polynomial.legendre.leggauss(N_NODES)
     z = 0.5 * (MAX_Z - MIN_Z) * nodes + 0.5 * (MAX_Z + MIN_Z)
-    value = log_ndtr(z)
+    value = special.log_ndtr(z)
     return z, np.log(0.5 * (MAX_Z - MIN_Z) * weights) + value + np.log(-value)
 
 
@@ -248,7 +247,7 @@ def gumbel_fit(mean: Array, deviation: Array) -> tuple[float, float]:
     mean, deviation = mean[near], deviation[near]
     for _ in range(BISECTION_STEPS):
         middle = 0.5 * (low + high)
-        below = log_ndtr((mean - middle[:, None]) / deviation).sum(axis=1) > wanted
+        below = special.log_ndtr((mean - middle[:, None]) / deviation).sum(axis=1) > wanted
         low, high = np.where(below, middle, low), np.where(below, high, middle)
     quarter, half, three_quarters = 0.5 * (low + high)
     b = max((quarter - three_quarters) / (math.log(math.log(4.0)) - math.log(math.log(4.0 / 3.0))), 1e-12)

@@ -38,7 +38,7 @@ from .show import best_rows, study_json
 
 if TYPE_CHECKING:
     from .. import Study
-    from ..integrations.optuna_database import Found
+    from ..integrations.optuna_database import OptunaStudy
 
 COMPLETION_SETUP = {
     "bash": 'eval "$(shoestring completion bash)"      # in ~/.bashrc',
@@ -236,7 +236,7 @@ def optuna(url: str, study: str | None, name: str | None, address: str) -> None:
     print_result(document, rows_text(rows), shoestring_command("ask", title, *storage_arguments(address)))
 
 
-def import_study(storage: Any, name: str, found: Found) -> tuple[Study, Counter[str]]:
+def import_study(storage: Any, name: str, found: OptunaStudy) -> tuple[Study, Counter[str]]:
     """Create a study from Optuna's, and count its trials by what became of them."""
     from .. import Study
     from ..integrations.optuna_database import fits

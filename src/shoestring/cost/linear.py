@@ -35,11 +35,10 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri
 
 from .._validation import whole_number
 from ..errors import MethodError
-from ..numerics import Array, single_threaded
+from ..numerics import Array, lapack, single_threaded
 from ..space.encoding import Encoding
 from ..space.parameters import Choice, Numeric
 from .base import CostModel, CostObservations, CostPosterior, WarmStart
@@ -232,10 +231,10 @@ class Ridge:
 
 def _inverse(A: Array) -> Array:
     """The inverse of a symmetric matrix that penalties keep positive definite."""
-    L, info = dpotrf(A, lower=1, clean=1)
+    L, info = lapack.dpotrf(A, lower=1, clean=1)
     if info != 0:  # only by rounding, with columns of very different size
         return np.asarray(np.linalg.pinv(A, hermitian=True))
-    inverse, _ = dpotri(L, lower=1)
+    inverse, _ = lapack.dpotri(L, lower=1)
     return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)
 
 

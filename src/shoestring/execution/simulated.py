@@ -1,10 +1,10 @@
-"""Simulated time: a crew whose clock is the trials' cost, so that hours of eight workers on a table take seconds.
+"""Simulated time: an executor whose clock follows the costs of the trials, for experiments on recorded results without waiting.
 
-A trial is evaluated when it is handed over, and its result is held back until the simulated time at which it would be done. The
-loop is the ordinary one: suggestions are made in the order in which workers become free, with what was known then and what was
-running then. Whoever suggests can be made to take time too: one suggestion after the other, ``overhead`` seconds each.
+A trial is evaluated when it starts, and its result is kept until the simulated time at which the trial ends. The loop is the
+ordinary one: suggestions are made in the order in which workers become free, from the results and the pending points of that
+moment. Suggestions can take simulated time too: they are made one after the other, ``overhead`` seconds each.
 
-What a trial asks along the way (``should_stop``) is answered with what was known when it began.
+``trial.should_stop()`` is answered from the results that were known when the trial started.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .executor import CompletedTrial
 
 
 class Runnable(Protocol):
-    """What a simulation asks of a study."""
+    """A study that can run with a given executor."""
 
     @property
     def run(self) -> Callable[..., Result]: ...
@@ -32,7 +32,7 @@ class Runnable(Protocol):
 
 @dataclass(frozen=True)
 class Span:
-    """When a trial ran, in simulated seconds from the beginning of the run."""
+    """The start and the end of a trial, in simulated seconds since the start of the run."""
 
     start: float
     end: float
@@ -40,18 +40,18 @@ class Span:
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result, and the time of each trial by its number."""
+    """The result of a simulated run, and the time span of each trial by its number."""
 
     result: Result
     spans: dict[int, Span]
 
     @property
     def seconds(self) -> float:
-        """When the last trial was done."""
+        """The simulated time at which the last trial ended."""
         return max((span.end for span in self.spans.values()), default=0.0)
 
     def bests(self) -> list[tuple[float, float]]:
-        """(time, best value so far) at the end of each trial that has a value at the target fidelity, for convergence plots."""
+        """The incumbent over time: (time, best value so far) at the end of each trial with a value at the target fidelity."""
         history = self.result.history
         better = max if history.maximize else min
         steps: list[tuple[float, float]] = []
@@ -63,32 +63,32 @@ class Simulation:
 
 
 class SimulatedExecutor:
-    """Workers that take as long as a trial costs: what it returns, or reports last, or else its measured seconds."""
+    """An executor on which a trial takes as many simulated seconds as it costs (see ``simulated_seconds``)."""
 
     def __init__(self, objective: Objective, workers: int, overhead: float = 0.0, raise_errors: bool = False) -> None:
         self.objective, self.workers, self.overhead, self.raise_errors = objective, workers, overhead, raise_errors
         self.spans: dict[int, Span] = {}
         self._time = 0.0
-        self._speaking: LiveTrial | None = None  # whose objective is being called
-        self._ends: list[tuple[float, int, CompletedTrial]] = []
+        self._evaluating: LiveTrial | None = None  # the trial whose objective is being called
+        self._ends: list[tuple[float, int, CompletedTrial]] = []  # a heap: the end of each running trial, and its result
 
     def now(self) -> float:
-        """The time; for an objective that is being called, as much later as it says that it has cost so far."""
-        return self._time + (0.0 if self._speaking is None else self._speaking.spent)
+        """The simulated time. While an objective is called, the cost that it has reported so far is added."""
+        return self._time + (0.0 if self._evaluating is None else self._evaluating.spent)
 
     def start(self, trial: Trial, live: LiveTrial) -> None:
         self._time += self.overhead
-        self._speaking = live
+        self._evaluating = live
         try:
             seen = evaluate(self.objective, trial, live, raise_errors=self.raise_errors)
         finally:
-            self._speaking = None
-        cost = cost_of(seen)
+            self._evaluating = None
+        cost = simulated_seconds(seen)
         self.spans[trial.number] = Span(self._time, self._time + cost)
         heapq.heappush(self._ends, (self._time + cost, trial.number, CompletedTrial(trial, seen)))
 
     def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
-        """The one that is done first, and those that were done while somebody was thinking; with 0 seconds, the latter alone."""
+        """The next trial to end, and those that ended while suggestions were made; only the latter if ``seconds`` is 0."""
         found: list[CompletedTrial] = []
         while self._ends and (self._ends[0][0] <= self._time or (not found and seconds != 0.0)):
             end, _, finished = heapq.heappop(self._ends)
@@ -106,8 +106,8 @@ class SimulatedExecutor:
         pass
 
 
-def cost_of(seen: Evaluation) -> float:
-    """What an evaluation says that it cost, or reported last, or else its seconds."""
+def simulated_seconds(seen: Evaluation) -> float:
+    """The cost that an evaluation returned; else the cost that it reported last; else the seconds that it took."""
     if is_cost(seen.outcome.cost):
         return read_cost(seen.outcome.cost)
     return next((report["cost"] for report in reversed(seen.reports) if report["cost"] is not None), seen.seconds)
@@ -125,10 +125,10 @@ def simulate(
     confirm: bool = False,
     **options: Any,
 ) -> Simulation:
-    """As ``study.minimize`` (or ``maximize``, by the study's direction) with so many workers, in simulated time.
+    """Run a study in simulated time: ``study.minimize`` (or ``maximize``, by the study's direction) on ``workers`` workers.
 
-    A budget in seconds is one of simulated seconds. The costs are the objective's, so it should give them: ``st.Outcome(value,
-    cost=...)``. A second call goes on with the study at time 0.
+    A budget in seconds is one of simulated seconds. The objective should return its cost: ``st.Outcome(value, cost=...)``. A
+    second call continues the study, with times that start at 0 again.
     """
     executor = SimulatedExecutor(objective, whole_number(workers, "workers", 1), overhead, raise_errors)
     result = study.run(executor, budget, callbacks=callbacks, confirm=confirm, **options)

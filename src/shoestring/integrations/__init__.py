@@ -1,5 +1,1 @@
-"""Shoestring inside other libraries; each module needs the library it is named after, and is imported by name."""
-
-
-
-
+"""Integrations with other libraries. Import a module by its name; it needs the library that it is named after."""

@@ -1,8 +1,7 @@
-"""``ShoestringSearchCV``: a study as a search of scikit-learn. Needs scikit-learn (``pip install "shoestring[sklearn]"``).
+"""``ShoestringSearchCV``: hyperparameter search with scikit-learn's interface (``pip install "shoestring[sklearn]"``).
 
-The search runs the study's loop over an executor that has scikit-learn cross-validate the candidates. The study gets the score of
-each fold and the seconds that the fits took. Everything around that (scorers, refit, routing, the estimator's methods) is
-scikit-learn's.
+The search runs the study's loop with an executor in which scikit-learn cross-validates the candidates. The study gets the score
+of each fold and the time of the fits. All else (scorers, refit, metadata routing, the estimator's methods) is scikit-learn's.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ try:
 except ImportError as error:
     raise ImportError('ShoestringSearchCV needs scikit-learn: pip install "shoestring[sklearn]"') from error
 
-from .._validation import plain
+from .._validation import plain, whole_number
 from ..budget import Budget, read_budget
 from ..data.history import History
 from ..data.trial import State, Trial
@@ -32,8 +31,8 @@ from .sklearn_executor import CandidateExecutor, Evaluate, FixedSplits, with_fol
 
 __all__ = ["ShoestringSearchCV"]
 
-DEFAULT_TRIALS = 50  # where neither n_iter nor a budget is given
-MIN_ROWS_PER_CLASS = 10  # in the smallest sample: fewer say little of any model
+DEFAULT_TRIALS = 50  # if neither n_iter nor a budget is given
+MIN_ROWS_PER_CLASS = 10  # in the smallest sample
 
 
 class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -43,22 +42,21 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
                    return_train_score and random_state
     space          an st.Space, a dict from parameter names to lists, distributions or st.Float, st.Int, st.Choice, or a list
                    of such dicts
-    n_iter         candidates at most; 50 if there is no budget either
+    n_iter         the largest number of candidates; 50 if there is no budget either
     budget         "10m" (seconds of fitting and scoring, summed over folds), a number of candidates, or st.Budget(...)
     method, stop, cost_model    as for st.Study
     resource       None, "n_samples" (rows to train on) or a parameter of the estimator such as "n_estimators": a fidelity
-    min_resources  its least amount; "smallest" is 1, or ten rows a class
-    max_resources  the amount at which the answer is wanted; "auto" is all rows
+    min_resources  the lowest fidelity; "smallest" is 1, or ten rows per class
+    max_resources  the target fidelity; "auto" is all rows
 
-    A candidate's value is the mean of its folds' scores, and its cost is measured: method="auto" and budgets in time depend
-    on the clock. For runs that are equal bit for bit give ``random_state=0, method=st.EI()`` and count the budget in
-    candidates (n_iter).
+    A candidate's value is the mean of its folds' scores. Its cost is measured, so method="auto" and budgets in time depend on
+    the clock. For runs that are equal bit for bit give ``random_state=0, method=st.EI()`` and a budget in candidates (n_iter).
 
-    After ``fit`` there are, besides what RandomizedSearchCV has: ``stop_reason_`` in words and ``stop_`` with its evidence,
-    ``spent_`` in seconds, ``study_`` and ``history_``, ``recommended_params_`` (what the model trusts most), ``fold_sizes_``
-    and ``train_sizes_``; in ``cv_results_`` the columns ``cost``, ``spent``, ``expected_cost``, ``failed`` and, with a resource,
-    ``n_resources``. Candidate i is trial i of the study. With several metrics the one that ``refit`` names is optimized,
-    the first where ``refit`` is a function or False.
+    ``fit`` sets the attributes of RandomizedSearchCV and these: ``stop_reason_`` as text and ``stop_`` with its evidence,
+    ``spent_`` in seconds, ``study_`` and ``history_``, ``recommended_params_`` (the best prediction of the model),
+    ``fold_sizes_`` and ``train_sizes_``; in ``cv_results_`` the columns ``cost``, ``spent``, ``expected_cost``, ``failed`` and,
+    with a resource, ``n_resources``. Candidate i is trial i of the study. With several metrics the one that ``refit`` names is
+    optimized; the first one if ``refit`` is a function or False.
     """
 
     _required_parameters = ("estimator", "space")  # for the checks of scikit-learn before 1.6
@@ -103,7 +101,7 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> ShoestringSearchCV:
         """Search, and refit the best candidate on all rows; ``params`` as for RandomizedSearchCV."""
-        self._data = X, y  # how many rows there are is asked before scikit-learn splits them
+        self._data = X, y  # the number of rows is needed before scikit-learn splits them
         try:
             super().fit(X, y, **params)
         finally:
@@ -118,7 +116,7 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     @property
     def recommended_params_(self) -> dict[str, Any] | None:
-        """The tried candidate whose score the model predicts to be best: noise fools it less than ``best_params_``."""
+        """The evaluated candidate with the best predicted score, which noise affects less than ``best_params_``."""
         check_is_fitted(self)
         found = self.study_.recommend(tried=True)
         return None if found is None else self.cv_results_["params"][found.number]
@@ -132,7 +130,7 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
             translation.space, self.method, self.stop, seed,
             name=type(self).__name__, cost_model=self.cost_model, budget=budget, direction="maximize",
         )  # fmt: skip
-        cv = getattr(self, "_checked_cv_orig", self.cv)  # what newer versions keep
+        cv = getattr(self, "_checked_cv_orig", self.cv)  # the attribute of newer versions
         if hasattr(cv, "__next__"):
             raise MethodError("cv is a generator, which this version of scikit-learn has used up by now; give a list of splits")
         executor = CandidateExecutor(
@@ -143,11 +141,11 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         splits = executor.splits
 
         def size_folds(study: Study, trial: Trial) -> None:
-            if len(executor.candidates) <= 1:  # after the first candidate the folds are known
+            if len(executor.candidates) <= 1:  # the folds are known after the first candidate
                 study.rule = with_fold_sizes(study.rule, splits.test_sizes, splits.train_sizes)
 
         def nothing_at_target() -> bool:
-            """Whether there is a resource, and nothing was fitted with the whole of it: then the best one is, at the end."""
+            """Whether there is a resource but no result at its maximum; the best candidate is then evaluated there."""
             history = study.log
             return bool(study.space.fidelities) and not any(history.at_target(trial) for trial in history.having(State.DONE))
 
@@ -160,13 +158,13 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.fold_sizes_, self.train_sizes_ = splits.test_sizes, splits.train_sizes
 
     def _format_results(self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None) -> dict[str, Any]:
-        """The fits as they are. The table is made once, when the search is over: the folds are needed, not the table."""
+        """Return the fits unchanged: the study needs the folds. The table is made once, at the end of the search."""
         if callable(self.scoring) and isinstance(out[0]["test_scores"], dict):
-            self._check_refit_for_multimetric(out[0]["test_scores"])  # now, not after the whole budget
+            self._check_refit_for_multimetric(out[0]["test_scores"])  # now, not after the whole budget is spent
         return {"fits": out}
 
     def _select_best_index(self, refit: Any, refit_metric: str, results: dict[str, Any]) -> Any:
-        """The best at the target fidelity, at any one while none has succeeded there; a function chooses for itself."""
+        """The best candidate at the target fidelity, or at any if none succeeded there; a function ``refit`` decides itself."""
         log = self.study_.log
         if callable(refit) or not self.study_.space.fidelities:
             return super()._select_best_index(refit, refit_metric, results)
@@ -174,18 +172,16 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         pool = np.flatnonzero(there) if there.any() else np.arange(len(log))
         return int(pool[results[f"rank_test_{refit_metric}"][pool].argmin()])
 
-    # -- from what was given to what is meant --------------------------------------------------------------------------
+    # -- options -------------------------------------------------------------------------------------------------------
 
     def _limits(self) -> Budget:
-        """``n_iter`` and ``budget`` together: whichever is reached first."""
-        n_iter = plain(self.n_iter)
-        if n_iter is not None and (isinstance(n_iter, bool) or not isinstance(n_iter, int) or n_iter < 1):
-            raise BudgetError(f"n_iter must be a whole number of 1 or more, or None, not {self.n_iter!r}")
+        """``n_iter`` and ``budget`` as one Budget; the search ends at the first limit that it reaches."""
+        n_iter = None if self.n_iter is None else whole_number(self.n_iter, "n_iter", 1, BudgetError)
         if self.budget is None:
             return Budget(trials=n_iter or DEFAULT_TRIALS)
         budget = read_budget(self.budget)
         if budget.unit not in (None, "s"):
-            raise BudgetError(f"the cost of a search is measured in seconds; a budget in {budget.unit} cannot be kept")
+            raise BudgetError(f"the cost of a search is measured in seconds; give the budget in seconds, not in {budget.unit}")
         limits = [limit for limit in (budget.trials, n_iter) if limit is not None]
         return replace(budget, trials=min(limits)) if limits else budget
 
@@ -206,18 +202,20 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         return translation.with_resource(self.resource, fidelity, of_estimator=not rows)
 
     def _sample_size(self) -> Fidelity:
+        """The number of training rows as a fidelity."""
         X, y = self._data
         there = _num_samples(X)
         high = there if self.max_resources == "auto" else plain(self.max_resources)
         if not isinstance(high, int) or not 1 < high <= there:
-            raise SpaceError(f'max_resources must be "auto" or a number from 2 to {there}, the rows there are, not {high!r}')
+            raise SpaceError(f'max_resources must be "auto" or a number from 2 to {there} (the number of rows), not {high!r}')
         classes = len(np.unique(y)) if is_classifier(self.estimator) and y is not None else 1
         low = max(1, min(MIN_ROWS_PER_CLASS * classes, high // 2)) if self.min_resources == "smallest" else self.min_resources
         return Fidelity(low, high, log=True)
 
     def _parameter_as_resource(self) -> Fidelity:
+        """A parameter of the estimator as a fidelity."""
         if self.max_resources == "auto":
-            raise SpaceError(f"resource={self.resource!r} needs max_resources=; only of rows is it known how many there are")
+            raise SpaceError(f'resource={self.resource!r} needs max_resources=; "auto" works for "n_samples" only')
         return Fidelity(1 if self.min_resources == "smallest" else self.min_resources, self.max_resources, log=True)
 
     # -- pickling ------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The progress line: spent, best, expected further gain. Silent in a pipe."""
+"""The progress line: what was spent, the best value, the expected further gain. Not shown when standard error is no terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..state.study_state import StudyState
 
 
 class Progress(Protocol):
-    """Something that shows how a study goes; a context manager."""
+    """A display of the progress of a study; a context manager."""
 
     def __enter__(self) -> Progress: ...
     def __exit__(self, *args: object) -> None: ...
@@ -23,7 +23,7 @@ class Progress(Protocol):
 
 @contextlib.contextmanager
 def progress_for(wanted: bool | None) -> Iterator[Progress | None]:
-    """A progress line when wanted, or when nothing is said and standard error is a terminal; else None."""
+    """A progress line if ``wanted``, or if ``wanted`` is None and standard error is a terminal; else None."""
     if wanted or (wanted is None and sys.stderr.isatty()):
         with ProgressLine() as line:
             yield line
@@ -32,7 +32,7 @@ def progress_for(wanted: bool | None) -> Iterator[Progress | None]:
 
 
 class ProgressLine:
-    """One line on standard error, redrawn in place by Rich."""
+    """One line on standard error, which Rich redraws in place."""
 
     def __enter__(self) -> ProgressLine:
         from rich.console import Console
@@ -52,7 +52,7 @@ class ProgressLine:
 
 
 def progress_line(state: StudyState, budget: Budget) -> str:
-    """spent 12 s of 40 s  |  17 trials  |  best 0.0312  |  expected gain 0.0004"""
+    """The text of the line: "spent 12 s of 40 s  |  17 trials  |  best 0.0312  |  expected gain 0.0004"."""
     history, unit = state.history, state.settings.unit
     limits = []
     if budget.cost is not None:

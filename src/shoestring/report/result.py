@@ -1,4 +1,4 @@
-"""The result of a study, for people and for programs."""
+"""The result of a study: best trial, recommendation, reason to stop; as a summary text, HTML, CSV or dicts."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ from ..surrogate.base import Surrogate
 from ..surrogate.subset import training_size
 from ..termination.base import Verdict
 
+EXACT_SPENDING_TOLERANCE = 1e-9  # share of the budget; a smaller difference is rounding error, so the budget is spent exactly
+
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The config with the best expected value: ``value`` is predicted, not observed; ``number`` is the trial that evaluated
-    it (at the target fidelity), None if none did.
+    """The config with the best predicted value.
+
+    value    the model's prediction, not an observation
+    number   the trial that evaluated this config at the target fidelity; None if there is no such trial
     """
 
     config: Config
@@ -39,7 +43,7 @@ class Recommendation:
 
 
 class StudyOfResult(Protocol):
-    """What a result asks of its study."""
+    """The part of a study that its result uses."""
 
     @property
     def model(self) -> Surrogate: ...
@@ -58,7 +62,7 @@ class StudyOfResult(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """``best`` observed, ``recommended`` by the model, ``spent``, why it stopped (``stop.reason``), and the ``history``."""
+    """The ``best`` trial, the config ``recommended`` by the model, the cost ``spent``, the reason to stop and the ``history``."""
 
     study: StudyOfResult
     history: History
@@ -69,19 +73,20 @@ class Result:
 
     @property
     def best(self) -> Trial:
-        """The best trial seen; a StudyError while nothing has succeeded (``history.best`` is None then)."""
+        """The best trial; a StudyError if no trial has succeeded (``history.best`` is None then)."""
         found = self.history.best
         if found is None:
-            raise StudyError(f"there is no best trial: {self._nothing()}")
+            raise StudyError(f"there is no best trial: {self._no_success()}")
         return found
 
-    def _nothing(self) -> str:
+    def _no_success(self) -> str:
+        """Why there is no best trial."""
         failed = self.history.having(State.FAILED)
         return "nothing has succeeded yet" + (f"; the last error: {failed[-1].error}" if failed else "")
 
     @cached_property
     def recommended(self) -> Recommendation | None:
-        """Where the model's mean is best over the whole space, at the target fidelity; None while nothing has succeeded."""
+        """The config with the best model mean over the whole space, at the target fidelity; None if no trial has succeeded."""
         return self.study.recommend(self.history)
 
     @property
@@ -90,11 +95,11 @@ class Result:
         return self.history.spent
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One JSON-ready dict a trial."""
+        """One dict per trial, ready for JSON."""
         return [trial.to_dict() for trial in self.history]
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """One row a trial; written to ``path`` if given, and returned."""
+        """The trials as CSV, one row per trial; also written to ``path`` if it is given."""
         parameters = list(self.history.space)
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -107,7 +112,7 @@ class Result:
         return text.getvalue()
 
     def rows(self) -> list[tuple[str, str]]:
-        """The summary as (label, text)."""
+        """The summary as pairs of label and text."""
         counts = {state: len(self.history.having(state)) for state in State}
         trials = str(len(self.history)) + "".join(
             f", {counts[state]} {state}" for state in (State.FAILED, State.ABANDONED, State.RUNNING) if counts[state]
@@ -115,7 +120,7 @@ class Result:
         rows = [("trials", trials), ("spent", self._spent())]
         best = self.history.best
         if best is None:
-            rows.append(("best", self._nothing()))
+            rows.append(("best", self._no_success()))
         else:
             rows.append(("best", f"{rounded(best.value)} (trial {best.number})"))
             rows.append(("config", config_text(best.config)))
@@ -139,7 +144,7 @@ class Result:
         return rows
 
     def saved(self) -> str:
-        """What a rule that stopped the study left unspent of the budget, in words; empty when it was something else."""
+        """The part of the budget that was not spent because a stopping rule ended the study, as text; else empty."""
         if self.stop.kind != "rule" or not self.stop.stop or self.budget is None:
             return ""
         if self.budget.cost is not None and self.budget.cost > self.spent:
@@ -154,13 +159,15 @@ class Result:
         return ""
 
     def _spent(self) -> str:
-        """What was spent, and of a budget in cost what is left or was spent too much."""
+        """The cost spent; with a budget in cost, also how much of it is left or how much more was spent."""
         limit = self.budget.cost if self.budget is not None else None
         if limit is None:
             return amount(self.spent, self.unit)
+        text = f"{amount(self.spent, self.unit)} of {amount(limit, self.unit)}"
         over = self.spent - limit
-        rest = f"{amount(over, self.unit)} over" if over > 0 else f"{amount(-over, self.unit)} left"
-        return f"{amount(self.spent, self.unit)} of {amount(limit, self.unit)}, {rest}"
+        if abs(over) < EXACT_SPENDING_TOLERANCE * limit:
+            return text
+        return f"{text}, {amount(over, self.unit)} over" if over > 0 else f"{text}, {amount(-over, self.unit)} left"
 
     def __str__(self) -> str:
         rows = self.rows()
@@ -194,6 +201,6 @@ class Result:
 
 
 def _cell(config: Config, name: str) -> Any:
-    """A value as a CSV cell: empty where inactive, numbers and texts as they are, anything else as JSON."""
+    """A parameter's value as a CSV cell: empty if it is inactive, a number or text unchanged, anything else as JSON."""
     value = config.get(name, "")
     return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)

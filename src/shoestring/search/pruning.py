@@ -22,12 +22,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from ..data.dataset import Dataset
 from ..data.intermediate import SAME_FIDELITY, intermediate_values
 from ..data.trial import Trial
-from ..numerics import Array
+from ..numerics import Array, special
 from .base import SearchContext
 
 PRUNING_PROBABILITY = 0.025
@@ -81,7 +80,7 @@ def improvement_probability(context: SearchContext, data: Dataset, u: Array) -> 
     features, space = belief.encoding.features, context.space
     best = float(belief.fitted_mean(features(space.at_target(data.U[: data.finished]))).min())
     mean, variance = belief.moments(features(space.at_target(u[None, :])))
-    return float(ndtr((best - mean[0]) / np.sqrt(variance[0])))
+    return float(special.ndtr((best - mean[0]) / np.sqrt(variance[0])))
 
 
 def configs_seen_as_early(context: SearchContext, u: Array) -> int:

@@ -40,10 +40,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dsymm
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-from ..numerics import LOG_2PI, Array
+from ..numerics import LOG_2PI, Array, blas, lapack
 from .gradient_data import GradientData, gradient_noise
 from .kernels import PROFILES, DerivativeBlock, Kernel, Warp, profile_derivatives, squared_distances
 
@@ -196,7 +194,7 @@ class MarginalLikelihood:
         if factored is None:
             return -np.inf, np.zeros_like(theta)
         n, layout, kernel, noise, A, alpha = len(self.y), self.layout, factored.kernel, factored.noise, factored.A, factored.alpha
-        inverse, _ = dpotri(factored.L, lower=1, overwrite_c=1)
+        inverse, _ = lapack.dpotri(factored.L, lower=1, overwrite_c=1)
 
         prior, d_prior = layout.log_prior(theta)
         d_noise = 0.5 * noise * (float(alpha @ alpha) - float(np.trace(inverse)))
@@ -204,7 +202,7 @@ class MarginalLikelihood:
         W -= inverse
         W *= factored.rho_derivative.T  # (3): 2 W / s2
         self.A_and_ones[:, :-1] = A
-        WA = dsymm(0.5 * kernel.variance, W, self.A_and_ones, lower=1)
+        WA = blas.dsymm(0.5 * kernel.variance, W, self.A_and_ones, lower=1)
         P = 4.0 * (WA[:, -1:] * A - WA[:, :-1])  # (4)
         gradient = np.zeros_like(theta)
         G = layout.count
@@ -231,11 +229,11 @@ class MarginalLikelihood:
         A, K, rho_derivative = kernel.correlations(self.Z)
         K *= kernel.variance
         K.reshape(-1)[:: n + 1] += noise  # the diagonal
-        L, info = dpotrf(K.T, lower=1, clean=0, overwrite_a=1)  # K.T: symmetric, and in the order that LAPACK expects
+        L, info = lapack.dpotrf(K.T, lower=1, clean=0, overwrite_a=1)  # K.T: symmetric, and in the order that LAPACK expects
         if info != 0:
             return None
         log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
-        solved, _ = dpotrs(L, self.y_and_ones, lower=1)
+        solved, _ = lapack.dpotrs(L, self.y_and_ones, lower=1)
         mean = constant_mean(solved[:, 0].sum(), solved[:, 1].sum())
         residual, alpha = self.y - mean, solved[:, 0] - mean * solved[:, 1]
         quadratic = float(residual @ alpha)
@@ -292,15 +290,15 @@ class GradientMarginalLikelihood:
         """log p, alpha and K^-1; None where K cannot be factored."""
         total = K.copy()
         total[np.diag_indices(len(total))] += noises
-        L, info = dpotrf(total, lower=1, clean=1)
+        L, info = lapack.dpotrf(total, lower=1, clean=1)
         if info != 0:
             return None
-        solved, _ = dpotrs(L, np.column_stack([self.targets, self.ones]), lower=1)
+        solved, _ = lapack.dpotrs(L, np.column_stack([self.targets, self.ones]), lower=1)
         mean = constant_mean(float(self.ones @ solved[:, 0]), float(self.ones @ solved[:, 1]))
         alpha = solved[:, 0] - mean * solved[:, 1]
         quadratic = float((self.targets - mean * self.ones) @ alpha)
         log_det = 2.0 * float(np.log(np.diagonal(L)).sum())
-        inverse, _ = dpotri(L, lower=1)
+        inverse, _ = lapack.dpotri(L, lower=1)
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
         return -0.5 * (quadratic + log_det + len(alpha) * LOG_2PI + mean**2 / TAU2), alpha, inverse  # (1)
 

@@ -25,9 +25,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.lapack import dtrtri, dtrtrs
 
-from ..numerics import Array, cholesky
+from ..numerics import Array, cholesky, lapack
 from .base import SurrogatePosterior
 from .kernels import Basis, Block, Kernel, ValueBlock, covariance
 from .marginal_likelihood import constant_mean
@@ -73,7 +72,7 @@ class Posterior(SurrogatePosterior):
             alpha = solved[:, 0] - mean * solved[:, 1]
         else:
             alpha = _solve(L, (targets - mean * ones)[:, None])[:, 0]
-        inverse, _ = dtrtri(L, lower=1)
+        inverse, _ = lapack.dtrtri(L, lower=1)
         R = np.ascontiguousarray(inverse)
         return cls(kernel=basis.kernel, noise=noise, mean=mean, Z=Z, y=y, basis=basis, R=R, alpha=alpha)
 
@@ -146,7 +145,7 @@ class Posterior(SurrogatePosterior):
         S = covariance(self.kernel, new, new) - V.T @ V
         S[np.diag_indices(m)] += noises
         corner, _ = cholesky(S)
-        inverse, _ = dtrtri(corner, lower=1)
+        inverse, _ = lapack.dtrtri(corner, lower=1)
         old = V.T @ self.R  # (W k)'
         R = np.zeros((n + m, self.R.shape[1] + m))
         R[:n, : self.R.shape[1]], R[n:, : self.R.shape[1]], R[n:, self.R.shape[1] :] = self.R, -inverse @ old, inverse
@@ -162,8 +161,8 @@ class Posterior(SurrogatePosterior):
 
 def _solve(L: Array, B: Array) -> Array:
     """(L L')^-1 B."""
-    half, _ = dtrtrs(L, B, lower=1)
-    whole: Array = dtrtrs(L, half, lower=1, trans=1)[0]
+    half, _ = lapack.dtrtrs(L, B, lower=1)
+    whole: Array = lapack.dtrtrs(L, half, lower=1, trans=1)[0]
     return whole
 
 

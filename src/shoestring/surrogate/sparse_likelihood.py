@@ -32,10 +32,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtri
 
-from ..numerics import LOG_2PI, Array, cholesky
+from ..numerics import LOG_2PI, Array, blas, cholesky, lapack
 from .kernels import Basis, Kernel, ValueBlock, squared_distances
 from .marginal_likelihood import TAU2, Layout, constant_mean
 from .posterior import Posterior
@@ -65,7 +63,7 @@ class SparseSolution:
     ) -> SparseSolution:
         """From L and k (n x m, overwritten), covariances of data and inducing values; the mean at its maximum unless given."""
         n, m = k.shape
-        V = dtrsm(1.0, L, k.T, lower=1, overwrite_b=1)
+        V = blas.dtrsm(1.0, L, k.T, lower=1, overwrite_b=1)
         left = np.maximum(kernel.variance - np.einsum("ij,ij->j", V, V), 0.0)  # below zero by rounding alone
         lam = noise + left if approximation == "fitc" else np.full(n, noise)
         over = V / lam
@@ -73,7 +71,7 @@ class SparseSolution:
         C[np.diag_indices(m)] += 1.0
         root, _ = cholesky(C)
         both = np.column_stack([y, np.ones(n)])
-        inner, _ = dpotrs(root, over @ both, lower=1)
+        inner, _ = lapack.dpotrs(root, over @ both, lower=1)
         outer = (both - V.T @ inner) / lam[:, None]  # S^-1 [y, 1]
         if mean is None:
             mean = constant_mean(outer[:, 0].sum(), outer[:, 1].sum())
@@ -105,7 +103,7 @@ class SparseMarginalLikelihood:
         """The mean of s2 - q_ii: the part of the prior variance that the inducing points do not explain."""
         kernel = self.layout.kernel(theta, self.profile)
         B = kernel.scale(U)
-        V = dtrsm(1.0, _root(kernel, B), kernel.covariance(kernel.scale(self.Z), B).T, lower=1)
+        V = blas.dtrsm(1.0, _root(kernel, B), kernel.covariance(kernel.scale(self.Z), B).T, lower=1)
         return max(kernel.variance - float(np.einsum("ij,ij->", V, V)) / len(self.y), 0.0)
 
     def _value_and_gradients(self, theta: Array, U: Array, wanted: bool) -> tuple[float, Array, Array]:
@@ -115,7 +113,7 @@ class SparseMarginalLikelihood:
         A, B = kernel.scale(self.Z), kernel.scale(U)
         Kuu, derivative_uu = kernel.covariance_at_distance(squared_distances(B))
         Kuu[np.diag_indices(len(U))] += JITTER * kernel.variance
-        L, info = dpotrf(Kuu, lower=1, clean=1)
+        L, info = lapack.dpotrf(Kuu, lower=1, clean=1)
         if info != 0 or not np.isfinite(L).all():
             return -np.inf, *nothing
         k, derivative = kernel.covariance_and_derivative(A, B)
@@ -125,7 +123,7 @@ class SparseMarginalLikelihood:
             return (solution.value + prior if np.isfinite(solution.value) else -np.inf), *nothing
 
         inverse = _inverse(solution.root)
-        from_L, _ = dtrtri(L, lower=1)
+        from_L, _ = lapack.dtrtri(L, lower=1)
         T = inverse @ (solution.V / solution.lam)
         twice_g = solution.a**2 - 1.0 / solution.lam + np.einsum("ij,ij->j", solution.V, T) / solution.lam
         h = np.full(len(self.y), 0.5 / noise) if self.approximation == "vfe" else -0.5 * twice_g
@@ -162,7 +160,7 @@ def sparse_posterior(
     A, B = kernel.scale(Z), kernel.scale(U)
     L = _root(kernel, B)
     solution = SparseSolution.of(kernel, noise, y, L, kernel.covariance(A, B), approximation, mean)
-    from_L, _ = dtrtri(L, lower=1)
+    from_L, _ = lapack.dtrtri(L, lower=1)
     e, E = np.linalg.eigh(solution.C - np.eye(len(U)))
     e = np.maximum(e, 0.0)
     R = np.sqrt(e / (1.0 + e))[:, None] * (E.T @ from_L)  # (5)
@@ -179,5 +177,5 @@ def _root(kernel: Kernel, B: Array) -> Array:
 
 def _inverse(root: Array) -> Array:
     """(root root')^-1, both triangles."""
-    inverse, _ = dpotri(root, lower=1)
+    inverse, _ = lapack.dpotri(root, lower=1)
     return np.asarray(np.tril(inverse) + np.tril(inverse, -1).T)

@@ -7,12 +7,18 @@
             return Thompson()
 
 Each suite checks what the library relies on: shapes and finite numbers, the same seed giving the same trials, a study that is
-stored and opened again, ``replay``. The library's own classes pass the same suites. Nothing here needs pytest itself.
+stored and opened again, ``replay``. ``StorageContract`` checks a storage call by call, through the ``open`` of the derived class.
+``ExecutorContract`` checks an executor alone, and in the run of a study. The library's own classes pass the same suites. Nothing
+here needs pytest itself.
 """
 
 from .acquisition import AcquisitionContract
 from .cost_model import CostModelContract
+from .executor import ExecutorContract
 from .rule import RuleContract
+from .storage import StorageContract
 from .surrogate import SurrogateContract
 
-__all__ = ["AcquisitionContract", "CostModelContract", "RuleContract", "SurrogateContract"]
+__all__ = [
+    "AcquisitionContract", "CostModelContract", "ExecutorContract", "RuleContract", "StorageContract", "SurrogateContract",
+]  # fmt: skip

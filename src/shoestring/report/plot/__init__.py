@@ -1,7 +1,8 @@
-"""Pictures of a study; each function draws one kind, and needs matplotlib (``pip install "shoestring[plots]"``).
+"""Plots of a study. They need matplotlib (``pip install "shoestring[plots]"``).
 
-All take a Result or a Study, and ``path=`` (save there) or ``ax=`` (draw there); they return the Axes. With a path the
-picture is made without pyplot, so it needs no display; your backend is never changed and nothing is ever shown for you.
+Each function takes a Result or a Study, and ``path=`` (the file to save to) or ``ax=`` (the Axes to draw on), and returns the
+Axes. With a path the plot is made without pyplot, so that no display is needed. The matplotlib backend is never changed, and no
+window is opened.
 """
 
 from __future__ import annotations

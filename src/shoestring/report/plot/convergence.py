@@ -1,21 +1,20 @@
-"""How the best value fell as cost was spent."""
+"""The convergence plot: the best value so far against the cost spent."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..._format import plural, rounded
 from ...data.trial import State
-from .style import BAD, DOTS, FONT, INK, WIDE, SavePath, axes_for, finished, mark_on_axis, time_unit, values_of, window
+from ...study import Study
+from ..result import Result
+from .style import BAD, DOTS, FONT, INK, WIDE, SavePath, axes_for, finish_axes, mark_on_axis, time_unit, value_range, values_of
 
-if TYPE_CHECKING:
-    from ...study import Study
-    from ..result import Result
 
 def convergence(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
-    """The best value so far against the cost spent, with each trial as a dot and failed ones marked on the axis."""
+    """Plot the best value so far against the cost spent, each trial as a dot, and failed trials as marks on the x axis."""
     history, unit = study.history, study.unit
     ax = axes_for(path, ax)
     spent = np.cumsum([trial.cost or 0.0 for trial in history])
@@ -25,12 +24,12 @@ def convergence(study: Result | Study, path: SavePath | None = None, ax: Any = N
     x = spent / scale
 
     values = values_of(history.having(State.DONE))
-    low, high = window(values, history.maximize)
+    low, high = value_range(values, history.maximize)
     ax.plot(x[done], np.clip(values, low, high), "o", color=DOTS, markersize=5, label="trial", zorder=2)
     steps = history.bests()
     if steps:
         at, best = np.array(steps).T
-        at, best = np.append(at / scale, x[-1]), np.append(best, best[-1])  # level to the end of what was spent
+        at, best = np.append(at / scale, x[-1]), np.append(best, best[-1])  # a level line up to the whole cost
         ax.step(at, np.clip(best, low, high), where="post", color=INK, linewidth=2.2, label="best so far", zorder=3)
         if values.min() > 0 and min(high, values.max()) > WIDE * values.min():
             ax.set_yscale("log")
@@ -43,4 +42,4 @@ def convergence(study: Result | Study, path: SavePath | None = None, ax: Any = N
     counted = plural(len(history), "trial")
     title = f"{counted}, best {rounded(found.value)}" if found else f"{counted}, nothing has succeeded yet"
     ax.set_title(title, fontsize=FONT + 1, loc="left")
-    return finished(ax, path, legend="lower right" if history.maximize else "upper right")
+    return finish_axes(ax, path, legend="lower right" if history.maximize else "upper right")

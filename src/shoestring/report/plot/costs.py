@@ -1,21 +1,20 @@
-"""What more cost would buy, and how well costs were foretold."""
+"""Plots of costs: the Pareto front of expected improvement and cost, and predicted against actual costs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..._format import plural, rounded
 from ...data.trial import State
-from .style import DOTS, FONT, INK, WIDE, SavePath, axes_for, finished
+from ...study import Study
+from ..result import Result
+from .style import DOTS, FONT, INK, WIDE, SavePath, axes_for, finish_axes
 
-if TYPE_CHECKING:
-    from ...study import Study
-    from ..result import Result
 
 def pareto(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
-    """The EI-cost front at the present step, and where each method would land on it."""
+    """Plot the Pareto front of EI and expected cost for the next trial, and the point that each method would choose on it."""
     owner: Any = getattr(study, "study", study)
     front = owner.pareto_front()
     ax = axes_for(path, ax)
@@ -31,11 +30,11 @@ def pareto(study: Result | Study, path: SavePath | None = None, ax: Any = None) 
     ax.set_xlabel(f"expected cost ({front.unit})", fontsize=FONT)
     ax.set_ylabel("expected improvement", fontsize=FONT)
     ax.set_title(f"EI-cost front after {plural(len(owner.log), 'trial')}", fontsize=FONT + 1, loc="left")
-    return finished(ax, path, legend="upper left", size=FONT - 4)
+    return finish_axes(ax, path, legend="upper left", size=FONT - 4)
 
 
 def costs(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
-    """How well costs were foretold: expected against actual cost of every trial whose cost was predicted when it was asked."""
+    """Plot the actual against the expected cost, for every trial whose cost was predicted when it was suggested."""
     pairs = [
         (float(trial.suggestion["cost"]), trial.cost)
         for trial in study.history
@@ -55,4 +54,4 @@ def costs(study: Result | Study, path: SavePath | None = None, ax: Any = None) -
         ax.set_title("no cost was predicted yet", fontsize=FONT + 1, loc="left")
     ax.set_xlabel(f"expected cost ({study.unit})", fontsize=FONT)
     ax.set_ylabel(f"actual cost ({study.unit})", fontsize=FONT)
-    return finished(ax, path, legend="upper left")
+    return finish_axes(ax, path, legend="upper left")

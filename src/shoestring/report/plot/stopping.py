@@ -1,21 +1,20 @@
-"""How the bound on the regret fell, and what it was held against."""
+"""The stopping plot: the bound on the simple regret and the threshold below which the study stops."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..._format import plural
 from ...data.trial import State
+from ...study import Study
 from ...termination.auto import find_bound
 from ...termination.regret import RegretBound, SureBound
-from .style import BAD, FONT, INK, SavePath, axes_for, finished, time_unit
+from ..result import Result
+from .style import BAD, FONT, INK, SavePath, axes_for, finish_axes, time_unit
 
-if TYPE_CHECKING:
-    from ...study import Study
-    from ..result import Result
 
 def stopping(
     study: Result | Study,
@@ -26,10 +25,11 @@ def stopping(
     optimum: float | None = None,
     against: Literal["trials", "cost"] = "trials",
 ) -> Any:
-    """The bound on the regret and the threshold that it is held against, after every trial from the first check on.
+    """Plot the bound on the regret and its threshold after every trial, from the first check on.
 
-    ``rule`` is the study's own RegretBound unless another is given; with ``optimum``, the best value there is, the true
-    regret is drawn too.
+    rule     a RegretBound; the study's own one unless given
+    optimum  the best value that is possible; if it is given, the true regret is drawn too
+    against  the x axis: the number of trials, or the cost spent
     """
     history = study.history
     if rule is None:
@@ -55,4 +55,4 @@ def stopping(
     ax.set_ylabel("regret", fontsize=FONT)
     title = f"regret bound, {plural(len(history), 'trial')}" if steps else f"no bound before {plural(rule.after, 'evaluation')}"
     ax.set_title(title, fontsize=FONT + 1, loc="left")
-    return finished(ax, path, legend="upper right")
+    return finish_axes(ax, path, legend="upper right")

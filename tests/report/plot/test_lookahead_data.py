@@ -1,4 +1,4 @@
-"""The numbers behind the picture of looking ahead."""
+"""The data of the look-ahead plot."""
 
 import math
 
@@ -7,7 +7,7 @@ import pytest
 
 import shoestring as st
 from shoestring.report.plot import lookahead_data as slices
-from shoestring.report.plot.lookahead_data import look_along
+from shoestring.report.plot.lookahead_data import surrogate_slice
 from tests.problems import bowl, mixed_space, mixed_value, plane, told_study
 
 LINE = st.Space(x=st.Float(0, 3))
@@ -16,7 +16,7 @@ PLACES = (0.1, 0.7, 1.25, 2.1, 2.8)
 
 @pytest.fixture(autouse=True)
 def fewer_draws(monkeypatch):
-    monkeypatch.setattr(slices, "DRAWS", 4_096)
+    monkeypatch.setattr(slices, "PMIN_DRAWS", 4_096)
 
 
 def wave(x):
@@ -32,14 +32,14 @@ def waves(sign=1.0, **options):
 
 
 def slice_of(study, **options):
-    return look_along(study.context, **options)
+    return surrogate_slice(study.context, **options)
 
 
 def nearest(found, x):
     return int(np.argmin(np.abs(found.x - x)))
 
 
-def test_chances_are_a_distribution_and_an_observation_sharpens_it():
+def test_p_min_is_a_distribution_and_an_observation_lowers_its_entropy():
     found = slice_of(waves())
     for view in (found.now, found.then):
         assert view.p_min.min() >= 0.0
@@ -47,14 +47,14 @@ def test_chances_are_a_distribution_and_an_observation_sharpens_it():
     assert found.then.entropy < found.now.entropy - 0.3
 
 
-def test_chances_lie_at_the_minimum_of_a_well_known_function():
+def test_p_min_is_concentrated_at_the_minimum_of_a_well_known_function():
     found = slice_of(told_study(plane(1), bowl, 25), method=st.EI())
     near = np.abs(found.x - 0.3) < 0.03
     assert found.now.p_min[near].sum() > 0.99
     assert found.x[found.now.lowest] == pytest.approx(0.3, abs=0.01)
 
 
-def test_chances_are_those_of_joint_draws():
+def test_p_min_is_that_of_joint_draws():
     study = waves()
     found = slice_of(study, method=st.EI())
     belief = study.context.belief(costs=False)
@@ -84,7 +84,7 @@ def test_what_is_known_is_passed_through_now_and_then():
             assert view.mean[nearest(found, x)] == pytest.approx(wave(x), abs=0.15)
 
 
-def test_unless_told_it_imagines_one_deviation_better_where_the_first_acquisition_is_highest():
+def test_by_default_it_imagines_one_deviation_better_where_the_first_acquisition_is_highest():
     for acquisition in (st.EI(), st.KG()):
         found = slice_of(waves(), method=[acquisition, st.PI()])
         here = int(np.argmax(found.acquisitions[type(acquisition).__name__]))
@@ -102,7 +102,7 @@ def test_an_acquisition_is_highest_where_its_method_would_go(method, near):
     assert slice_of(study).x[np.argmax(curve)] == pytest.approx(study.ask().config["x"], abs=near)
 
 
-def test_curves_are_named_and_two_of_a_kind_told_apart():
+def test_curves_are_named_and_two_of_the_same_kind_have_different_names():
     assert list(slice_of(waves()).acquisitions) == ["EI", "KG", "ES"]
     assert list(slice_of(waves(), method=st.MES()).acquisitions) == ["MES"]
     found = slice_of(waves(), method=(st.LCB(1.0), st.LCB(9.0), st.EIpu()))
@@ -110,7 +110,7 @@ def test_curves_are_named_and_two_of_a_kind_told_apart():
     assert all(curve.max() == 1.0 for curve in found.acquisitions.values())
 
 
-def test_maximize_is_the_same_picture_upside_down():
+def test_maximize_gives_the_same_plot_mirrored():
     down = slice_of(waves(), method=st.EI())
     up = slice_of(waves(sign=-1.0, direction="maximize"), method=st.EI())
     np.testing.assert_allclose(up.now.mean, -down.now.mean)
@@ -180,7 +180,7 @@ def test_a_slice_goes_through_the_recommended_config():
     assert value == pytest.approx(study.recommend().value, abs=0.02)
 
 
-def test_whole_numbers_are_looked_at_in_each_value():
+def test_an_int_is_evaluated_at_each_value():
     found = slice_of(told_study(mixed_space(), mixed_value, 30), along="depth", method=st.EI())
     assert found.x.tolist() == [1, 2, 3, 4, 5, 6]
     assert isinstance(found.at["depth"], int)
@@ -197,7 +197,7 @@ def test_only_trials_on_the_slice_are_inside():
     assert found.done.x.tolist() == pytest.approx([k / 14 for k in range(15)])
 
 
-def test_trials_without_the_parameter_are_left_out():
+def test_trials_without_the_parameter_are_not_drawn():
     space = st.Space(kind=st.Choice("a", "b"), extra=st.Float(0, 1, when={"kind": "b"}))
     study = st.Study(space)
     for k in range(6):

@@ -1,16 +1,16 @@
-"""What can be asked of a slice, and what is said of what cannot."""
+"""The options of the look-ahead plot, and the errors for wrong ones."""
 
 import math
 
 import pytest
 
 import shoestring as st
-from shoestring.report.plot.lookahead_data import look_along
+from shoestring.report.plot.lookahead_data import surrogate_slice
 from tests.problems import mixed_space, mixed_value, told_study
 
 
 def look(study, **options):
-    return look_along(study.context, **options)
+    return surrogate_slice(study.context, **options)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def look(study, **options):
     ],
     ids=repr,
 )
-def test_mistakes_are_told_with_how_to_mend_them(options, error, message):
+def test_errors_say_how_to_fix_the_mistake(options, error, message):
     study = told_study(mixed_space(), mixed_value, 10)
     with pytest.raises(error, match=message):
         look(study, **({"method": st.EI()} | options))

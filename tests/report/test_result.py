@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import io
 import json
 
@@ -52,6 +53,24 @@ def test_the_summary_of_a_study_in_which_nothing_succeeded():
 def test_the_unit_of_the_budget_is_the_unit_of_the_summary():
     result = st.Study(SPACE, st.Random(), seed=2).minimize(objective, st.Budget(cost=5.0, unit="USD"))
     assert "USD" in next(line for line in str(result).splitlines() if line.startswith("spent"))
+
+
+@pytest.mark.parametrize(
+    ("costs", "limit", "text"),
+    [
+        ([1.1, 2.2], 3.3, "3.3 USD of 3.3 USD"),  # the sum is 4.4e-16 above
+        ([0.7, 0.1, 0.1, 0.1], 1.0, "1 USD of 1 USD"),  # the sum is 1.1e-16 below
+        ([1.0, 2.0], 4.0, "3 USD of 4 USD, 1 USD left"),
+        ([1.0, 2.0], 2.5, "3 USD of 2.5 USD, 0.5 USD over"),
+        ([1.0, 1e-6], 1.0, "1 USD of 1 USD, 1e-06 USD over"),
+    ],
+)
+def test_the_summary_ignores_rounding_errors_of_a_budget_that_is_spent_exactly(costs, limit, text):
+    study = st.Study(SPACE, st.Random(), unit="USD")
+    for k, cost in enumerate(costs):
+        study.add({"x": k / 20, "c": "a,b"}, 1.0, cost=cost)
+    result = dataclasses.replace(study.result, budget=st.Budget(cost=limit, unit="USD"))
+    assert dict(result.rows())["spent"] == text
 
 
 def test_to_dicts_is_json_and_comes_back(result):

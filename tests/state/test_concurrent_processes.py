@@ -8,8 +8,8 @@ import time
 import pytest
 
 import shoestring as st
-from tests.kept import bowl, configs, study
 from tests.storage.crowd import crowd, worker
+from tests.stored_study import bowl, configs, study
 
 SMALL = st.Space(a=st.Choice(1, 2, 3), b=st.Choice(1, 2, 3), c=st.Choice(1, 2, 3))
 LEASE = 0.6  # seconds

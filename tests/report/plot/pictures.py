@@ -1,4 +1,4 @@
-"""Reading a picture back."""
+"""Helpers that read data back from a plot."""
 
 from __future__ import annotations
 

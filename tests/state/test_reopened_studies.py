@@ -1,4 +1,4 @@
-"""A study that is opened again: its space, its settings, its code, and its suggestions computed once more."""
+"""A study that is opened again: its space, its settings and its code."""
 
 import logging
 import math
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from tests.kept import SPACE, WIDER, bowl, configs, study
+from tests.stored_study import SPACE, WIDER, bowl, configs, study
 
 # -- another space ----------------------------------------------------------------------------------------------------
 
@@ -64,7 +64,7 @@ def test_the_order_of_parameters_does_not_make_another_space(database):
     assert configs(turned) == configs(whole)
 
 
-# -- found again ------------------------------------------------------------------------------------------------------
+# -- settings and code ------------------------------------------------------------------------------------------------------
 
 
 def test_settings_of_the_study_go_before_those_given(sqlite_place, caplog):
@@ -157,64 +157,3 @@ def test_odd_values_are_found_again_and_lead_to_the_same_suggestion(database):
     assert [trial.state for trial in again.history] == [trial.state for trial in here.history]
     assert again.ask().config == here.ask().config
     assert there.replay().first_difference is None
-
-
-# -- replay -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["auto", st.EI(), st.Random(), st.EICool()])
-def test_every_suggestion_comes_out_the_same_again(database, method):
-    study(database, method=method).minimize(bowl, 12)
-    found = st.Study.load(database.open()).replay()
-    assert (found.checked, found.first_difference) == (12, None)
-
-
-def test_replay_of_trials_that_ran_side_by_side(database):
-    one, other = study(database, method=st.EI(), initial=2), study(database, method=st.EI(), initial=2)
-    held = []
-    for step in range(12):
-        asking = one if step % 2 else other
-        held.append(asking.ask())
-        if len(held) == 3:
-            done = held.pop(step % 3)
-            other.tell(done, bowl(done.config), cost=1.0)
-    batch = one.ask_many(3)
-    one.tell(batch[1], 0.5, cost=1.0)
-    found = st.Study.load(database.open()).replay()
-    assert (found.checked, found.first_difference) == (15, None)
-
-
-def test_replay_of_a_batch_with_an_enqueued_trial_while_another_process_tells(database, monkeypatch):
-    one, other = study(database, method=st.EI(), initial=2), study(database, method=st.EI(), initial=2)
-    for value in (0.1, 0.2, 0.4):
-        one.tell(one.ask(), value, cost=1.0)
-    held = other.ask()
-    one.enqueue({"x": 0.77, "y": 0.1, "kind": "a"})
-    write = one.storage.write
-
-    def told_meanwhile(*arguments, **options):
-        monkeypatch.undo()
-        other.tell(held, -3.0, cost=1.0)
-        return write(*arguments, **options)
-
-    monkeypatch.setattr(one.storage, "write", told_meanwhile)
-    one.ask_many(2)
-    found = one.replay()
-    assert (found.checked, found.first_difference) == (5, None)
-
-
-def test_replay_names_the_first_that_differs(database):
-    study(database, method=st.EI()).minimize(bowl, 10)
-    found = st.Study.load(database.open(), method=st.Random()).replay()
-    number, how = found.first_difference
-    assert number <= 9
-    assert " was " in how
-
-
-def test_enqueued_and_added_trials_are_passed_over(database):
-    kept = study(database)
-    kept.add({"x": 0.1, "y": 0.1, "kind": "a"}, 0.3, cost=1.0)
-    kept.enqueue({"x": 0.2, "y": 0.1, "kind": "a"})
-    kept.minimize(bowl, 5)
-    found = kept.replay()
-    assert (found.checked, found.passed_over, found.first_difference) == (3, 2, None)

@@ -1,4 +1,4 @@
-"""Cost as a study sees it: methods, budgets, fronts, pictures."""
+"""Cost as a study sees it: cost-aware methods, budgets in cost, and what a resumed study knows of both."""
 
 import math
 
@@ -7,21 +7,7 @@ import pytest
 
 import shoestring as st
 from shoestring.search.auto import costs_matter
-from shoestring.search.pareto import nondominated
-
-SPACE = st.Space(
-    rounds=st.Int(1, 256, log=True), depth=st.Int(1, 16), rate=st.Float(0.01, 1, log=True), kind=st.Choice("a", "b")
-)
-
-
-def price(config):
-    return 0.01 * config["rounds"] * config["depth"] * (2 if config["kind"] == "b" else 1)
-
-
-def train(config):
-    value = (math.log(config["rounds"]) - 4) ** 2 / 5 + (config["depth"] - 6) ** 2 / 20 + (math.log10(config["rate"]) + 1) ** 2
-    return st.Outcome(value + 0.1, cost=price(config))
-
+from tests.search.cost_problem import SPACE, price, train
 
 METHODS = ["auto", st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.CEI(0.2), st.Gittins(), st.Gittins(0.05)]
 
@@ -177,78 +163,6 @@ def test_trials_without_a_cost_and_failed_ones_do_not_stop_anything():
         study.add(SPACE.decode(u), 0.7)
     assert study.history[3].censored
     assert study.ask().suggestion["cost"] > 0
-
-
-def told(n=15, **options):
-    study = st.Study(SPACE, seed=0, cost_model=st.LinearCost(), unit="USD", **options)
-    study.minimize(train, n)
-    return study
-
-
-def test_the_front_rises_with_cost_and_holds_where_each_method_lands():
-    front = told().pareto_front()
-    cost, ei = np.array([(point.cost, point.ei) for point in front.points]).T
-    assert (np.diff(cost) > 0).all()
-    assert (np.diff(ei) > 0).all()
-    assert front.unit == "USD"
-    assert {"EI", "EIpu", "EIAlpha(0.1)", "CEI(0.1)", "Gittins()"} <= set(front.landings)
-    top = front.landings["EI"]
-    assert top.ei == pytest.approx(ei.max(), rel=0.02)
-    for name, point in front.landings.items():
-        assert point.ei <= top.ei * 1.02
-        if name.startswith(("EI", "CEI")):  # on the front: nothing is cheaper with as much EI
-            assert point.cost <= cost[ei >= point.ei * 1.001].min(initial=np.inf) * 1.05, name
-    for lam in (0.05, 0.1, 0.3, 0.5):
-        assert front.landings[f"CEI({lam:g})"].ei >= (1 - lam) * top.ei * 0.98
-    assert set(front.alphas) == set(front.landings)
-
-
-def test_points_that_are_dominated_are_not_on_the_front():
-    log_ei, log_cost = np.array([0.0, 1.0, 0.5, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 3.0, 4.0])
-    assert nondominated(log_ei, log_cost).tolist() == [0, 1, 3]
-
-
-def test_a_front_without_costs_or_results_is_an_error_that_says_why():
-    with pytest.raises(st.StudyError, match="result"):
-        st.Study(SPACE).pareto_front()
-    study = st.Study(SPACE)
-    study.add({"rounds": 5, "depth": 3, "rate": 0.1, "kind": "a"}, 0.5)
-    with pytest.raises(st.StudyError, match="cost"):
-        study.pareto_front()
-
-
-def test_a_suggestion_keeps_a_short_form_of_the_front():
-    study = told(method=st.EIAlpha(0.5))
-    kept = study.history[-1].suggestion["front"]
-    assert 1 <= len(kept["front"]) <= 8
-    assert 0 <= kept["chosen"][0] <= 1
-    assert kept["chosen"][1] > 0
-    assert kept["alpha"] is None or kept["alpha"] >= 0
-
-
-def test_the_alpha_of_a_landing_is_the_alpha_that_landed_there():
-    space = st.Space(x=st.Float(0, 1), y=st.Float(0, 1), z=st.Float(0, 1))
-    study = st.Study(space, seed=2, cost_model=st.KnownCost(lambda config: math.exp(2 * config["x"] + config["y"] ** 2)))
-    study.minimize(lambda config: st.Outcome(sum((value - 0.6) ** 2 for value in config.values()) + 0.1, cost=1.0), 14)
-    front = study.pareto_front()
-    known = [(0.0, "EI"), *((alpha, f"EIAlpha({alpha:g})") for alpha in (0.1, 0.2, 0.5)), (1.0, "EIpu")]
-    inside = [
-        (alpha, front.alphas[name]) for alpha, name in known if all(0.01 < v < 0.99 for v in front.landings[name].config.values())
-    ]
-    assert len(inside) >= 3
-    for alpha, found in inside:
-        assert found == pytest.approx(alpha, abs=0.06)
-    ordered = [front.alphas[f"CEI({lam:g})"] for lam in (0.05, 0.1, 0.3, 0.5)]
-    assert ordered == sorted(ordered)
-
-
-def test_pictures_of_front_and_costs(tmp_path):
-    study = told(method=st.EIpu())
-    st.plot.pareto(study, path=tmp_path / "front.png")
-    ax = st.plot.costs(study, path=tmp_path / "costs.png")
-    assert (tmp_path / "front.png").stat().st_size > 5000
-    assert "USD" in ax.get_xlabel()
-    assert "no cost" in st.plot.costs(st.Study(SPACE), ax=st.plot.new_axes()).get_title(loc="left")
 
 
 def test_a_resumed_cost_aware_study_goes_on_as_if_it_had_not_stopped():

@@ -1,4 +1,4 @@
-"""Convergence pictures: what is on them, and what drawing them leaves alone."""
+"""The convergence plot: its content, and that drawing it needs no display and changes no backend."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from tests.plot.pictures import line
+from tests.report.plot.pictures import line
 
 pytest.importorskip("matplotlib")
 
@@ -111,7 +111,7 @@ def test_without_matplotlib_the_error_says_how_to_install_it(tmp_path: Path, mon
             st.plot.convergence(study_of(1.0), **options)
 
 
-def test_many_trials_are_drawn_without_complaint(tmp_path: Path) -> None:
+def test_many_trials_are_drawn_without_an_error(tmp_path: Path) -> None:
     study = study_of(*np.random.default_rng(0).random(2_000).tolist())
     st.plot.convergence(study, path=tmp_path / "many.png")
     assert (tmp_path / "many.png").is_file()

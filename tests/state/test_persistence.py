@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from tests.kept import SPACE, WIDER, bowl, configs, study
+from tests.stored_study import SPACE, WIDER, bowl, configs, study
 
 
 def test_a_study_is_saved_before_its_first_trial(database):

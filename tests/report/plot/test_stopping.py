@@ -1,4 +1,4 @@
-"""The picture of a regret bound."""
+"""The plot of a regret bound."""
 
 import numpy as np
 import pytest

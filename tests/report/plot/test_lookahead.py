@@ -1,4 +1,4 @@
-"""The picture of looking ahead: what is on its three panels, and which odd studies it draws."""
+"""The look-ahead plot: the content of its three panels, and unusual studies."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import pytest
 
 import shoestring as st
 from shoestring.report.plot import lookahead_data as slices
-from tests.plot.pictures import line
 from tests.problems import bowl, mixed_space, mixed_value, plane, told_study
+from tests.report.plot.pictures import line
 
 pytest.importorskip("matplotlib")
 
 
 @pytest.fixture(autouse=True)
 def fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "DRAWS", 2_048)
+    monkeypatch.setattr(slices, "PMIN_DRAWS", 2_048)
 
 
 def three_axes() -> Any:
@@ -63,7 +63,7 @@ def test_the_surrogate_now_and_then() -> None:
     assert low < -2.0 < max(now) < high
 
 
-def test_chances_and_acquisitions() -> None:
+def test_p_min_and_acquisitions() -> None:
     panels = st.plot.lookahead(waves(), ax=three_axes(), method=[st.EI(), st.PES()])
     for text, name in zip(labels(panels[1]), ("now", "then"), strict=True):
         assert text.startswith(f"{name}, entropy ")
@@ -104,7 +104,7 @@ def test_a_result_is_drawn_as_it_was() -> None:
 
 
 @pytest.mark.parametrize("error", [None, "boom"])
-def test_nothing_to_look_at_is_said_in_the_title(tmp_path: Path, error: str | None) -> None:
+def test_the_title_says_that_nothing_has_succeeded(tmp_path: Path, error: str | None) -> None:
     study = st.Study(plane(1))
     if error:
         study.add({"x0": 0.5}, error=error)

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import shoestring as st
-from tests.kept import bowl, study
+from tests.stored_study import bowl, study
 
 
 def opened(place):
