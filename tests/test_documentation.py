@@ -68,7 +68,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     space: dict[str, Any] = {"__name__": "page"}
     for line, code in blocks(page.read_text(encoding="utf-8")):
-        compiled = compile("\n" * line + code, str(page), "exec", dont_inherit=True)  # the lines of an error are those of the page
+        compiled = compile("\n" * line + code, str(page), "exec", dont_inherit=True)  # an error has the lines of the page
         exec(compiled, space)
 
 

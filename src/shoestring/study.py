@@ -52,9 +52,9 @@ from .state.results import Results, merged_outcome
 from .state.study_state import StudySettings
 from .state.suggester import Suggester
 from .storage import Storage, open_storage
-from .surrogate.base import Surrogate, check_surrogate
+from .surrogate.base import Surrogate, check_surrogate, with_subset
 from .surrogate.gp import GP
-from .surrogate.subset import Subset, with_subset
+from .surrogate.subset import Subset
 from .termination.auto import read_rule
 from .termination.base import Rule, Verdict
 

@@ -114,6 +114,19 @@ def test_nothing_below_the_study_knows_it_not_even_for_types():
     assert [name for name in below if "import Study\n" in MODULES[name].read_text(encoding="utf-8")] == []
 
 
+def test_no_module_of_the_library_is_imported_for_its_types_alone():
+    """A type-only import hides a cycle. The command line has such imports: there they save time."""
+    found = [
+        name
+        for name, path in MODULES.items()
+        if not name.startswith("cli.")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+        if any(isinstance(inner, ast.ImportFrom) and inner.level for inner in node.body)
+    ]
+    assert found == []
+
+
 def test_the_root_has_few_modules_and_stems_are_unique():
     assert len(list(ROOT.glob("*.py"))) <= 12
     stems = [path.stem for path in ROOT.rglob("*.py") if path.stem not in ("__init__", "__main__", "base", "auto")]

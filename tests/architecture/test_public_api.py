@@ -1,4 +1,4 @@
-"""The names, arguments and results that other programs are written against."""
+"""The public API: the names, arguments and results that other programs are written against."""
 
 import inspect
 import math
@@ -91,7 +91,9 @@ def test_an_objective_with_a_second_parameter_gets_the_live_trial():
     assert result.spent == 5.0
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "0.3", [1.0], True, pytest.param(object(), id="object")], ids=repr)
+@pytest.mark.parametrize(
+    "bad", [math.nan, math.inf, -math.inf, None, "0.3", [1.0], True, pytest.param(object(), id="object")], ids=repr
+)
 def test_a_bad_result_is_a_failed_trial_and_the_study_goes_on(bad):
     values = iter([0.5, bad, 0.25])
     result = st.minimize(lambda config: next(values), make_space(), budget=3)
@@ -146,11 +148,15 @@ def test_every_model(model):
     assert len(st.minimize(train, make_space(), 9, model=model, initial=6).history) == 9
 
 
-def test_every_public_name_is_there():
+def test_every_public_name_is_there_and_an_editor_is_offered_no_other():
     for name in st.__all__:
         if name != "plot":
             assert getattr(st, name) is not None
     assert isinstance(st.__version__, str)
+    assert len(set(st.__all__)) == len(st.__all__)
+    assert set(dir(st)) == {*st.__all__, "__version__"}
+    assert [name for name in st.__all__ if name.startswith("_")] == []
+    assert [name for name in st.__all__ if inspect.ismodule(getattr(st, name)) and name != "plot"] == []
     with pytest.raises(AttributeError, match="nonsense"):
         _ = st.nonsense
 
@@ -162,9 +168,38 @@ def test_every_error_is_a_shoestring_error():
     assert all(issubclass(error, st.ShoestringError) for error in errors)
 
 
+def parameters(function):
+    return inspect.signature(function).parameters
+
+
 def test_the_arguments_in_their_order():
-    assert list(inspect.signature(st.Study).parameters)[:4] == ["space", "method", "stop", "seed"]
-    assert list(inspect.signature(st.minimize).parameters)[:3] == ["objective", "space", "budget"]
-    assert list(inspect.signature(st.maximize).parameters)[:3] == ["objective", "space", "budget"]
-    assert list(inspect.signature(st.Outcome).parameters) == ["value", "cost", "folds", "gradient"]
-    assert list(inspect.signature(st.Budget).parameters) [:4] == ["trials", "seconds", "cost", "unit"]
+    assert list(parameters(st.Study))[:4] == ["space", "method", "stop", "seed"]
+    assert list(parameters(st.minimize))[:3] == ["objective", "space", "budget"]
+    assert list(parameters(st.maximize))[:3] == ["objective", "space", "budget"]
+    assert list(parameters(st.Outcome)) == ["value", "cost", "folds", "gradient"]
+    assert list(parameters(st.Budget))[:4] == ["trials", "seconds", "cost", "unit"]
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_minimize_and_maximize_name_every_option_of_a_study_and_its_run(direction):
+    given, run = parameters(getattr(st, direction)), parameters(getattr(st.Study, direction))
+    made = {name: option for name, option in parameters(st.Study).items() if name != "direction"}  # said by the function's name
+    assert not [name for name, option in given.items() if option.kind in (option.VAR_KEYWORD, option.VAR_POSITIONAL)]
+    assert set(given) == (set(made) | set(run)) - {"self"}
+    for name, option in given.items():
+        source = run.get(name, made.get(name))
+        assert option.annotation == source.annotation, name
+        assert option.default == source.default, name
+    assert [name for name, option in given.items() if option.kind is not option.KEYWORD_ONLY] == ["objective", "space", "budget"]
+
+
+def test_a_study_is_one_readable_line_in_print(tmp_path):
+    study = st.Study(make_space(), name="xgb", unit="USD")
+    assert repr(study) == "Study 'xgb' to minimize: 0 trials, nothing finished yet, spent 0 USD, in memory"
+    study.tell(study.ask(), 0.25, cost=2.0)
+    assert repr(study) == "Study 'xgb' to minimize: 1 trial, best 0.25 (trial 0), spent 2 USD, in memory"
+    stored = st.Study(make_space(), storage=tmp_path / "tune.db", direction="maximize")
+    stored.tell(stored.ask(), 0.25, cost=2.0)
+    assert "\n" not in repr(stored)
+    assert repr(stored).startswith("Study 'study' to maximize: 1 trial, best 0.25 (trial 0), spent 2 s, in sqlite:///")
+    assert repr(stored).endswith("tune.db")

@@ -97,6 +97,7 @@ def test_a_recording_replays_as_the_history_it_was():
 
 def test_a_small_run_from_end_to_end_and_once_more_from_what_is_stored(tmp_path, capsys):
     pytest.importorskip("matplotlib")
+    pytest.importorskip("xgboost")  # its version is in the report
     asked = "--part nas201 --problems nas201_imagenet --methods random --seeds 2 --evaluations 24 --variants paper,top20 --json"
     arguments = [*asked.split(), "--results", str(tmp_path)]
     with warnings.catch_warnings():

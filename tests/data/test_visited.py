@@ -58,8 +58,8 @@ def test_what_is_written_to_the_table_later_is_not_in_it(data):
 
 
 def test_points_with_the_same_hash_are_compared_in_full(monkeypatch):
-    monkeypatch.setattr("shoestring.data.visited.hash_rows", lambda places: np.zeros(len(places), dtype=np.int64))
     monkeypatch.setattr("shoestring.data.trial_table.hash_rows", lambda places: np.zeros(len(places), dtype=np.int64))
+    monkeypatch.setattr("shoestring.data.visited.hash_rows", lambda places: np.zeros(len(places), dtype=np.int64))
     space = st.Space(x=st.Float(0, 1))
     found = tuple(st.Trial(j, {"x": x}, state) for j, (x, state) in enumerate([(0.1, State.RUNNING), (0.2, State.ABANDONED)]))
     visited = VisitedSet.of(st.History(found, space))

@@ -8,6 +8,7 @@ twentieth of the time of one by one, and gives the same numbers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,16 @@ from ..space.parameters import Choice, Numeric
 from ..space.space import Space
 from .intermediate import was_pruned
 from .trial import State, Trial
-from .visited import hash_rows, to_grid
 
 CODES = {state: code for code, state in enumerate(State)}
 INITIAL_CAPACITY = 64  # rows; doubled when they are full
 ROWS_PER_WRITE = 1000  # trials written at once: few enough that their data stays in the processor's cache
 
+SAME_POINT = 1e-9  # points that differ by less in every coordinate of the unit cube are the same
+
 ARRAYS = ("U", "state", "value", "cost", "at_target", "censored", "measured", "has_model", "has_reports", "hash")
+
+IntArray = NDArray[np.int64]
 
 
 class TrialTable:
@@ -171,3 +175,18 @@ def unit_gradient(trial: Trial, space: Space) -> Array:
             derivative = trial.gradient[name] * parameter.derivative(trial.config[name])
             gradient[column] = derivative if np.isfinite(derivative) else np.nan  # above the largest float: unknown
     return gradient
+
+
+def to_grid(U: Array) -> IntArray:
+    """Points as whole numbers: their places on a grid of width SAME_POINT."""
+    return np.asarray(np.rint(U / SAME_POINT).astype(np.int64))
+
+
+def hash_rows(places: IntArray) -> IntArray:
+    """The hash of each row of places on the grid. It may overflow, which does no harm."""
+    return np.asarray((places * _factors(places.shape[1])).sum(axis=1))
+
+
+@cache
+def _factors(count: int) -> IntArray:
+    return np.arange(1, 2 * count, 2, dtype=np.int64) * 0x9E3779B97F4A7C1

@@ -7,35 +7,13 @@ always the same point.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics import Array
+from .history import History
 from .trial import State
-
-if TYPE_CHECKING:
-    from .history import History
-
-SAME_POINT = 1e-9  # points that differ by less in every coordinate of the unit cube are the same
-IntArray = NDArray[np.int64]
-
-
-def to_grid(U: Array) -> IntArray:
-    """Points as whole numbers: their places on a grid of width SAME_POINT."""
-    return np.asarray(np.rint(U / SAME_POINT).astype(np.int64))
-
-
-def hash_rows(places: IntArray) -> IntArray:
-    """The hash of each row of places on the grid. It may overflow, which does no harm."""
-    return np.asarray((places * _factors(places.shape[1])).sum(axis=1))
-
-
-@cache
-def _factors(count: int) -> IntArray:
-    return np.arange(1, 2 * count, 2, dtype=np.int64) * 0x9E3779B97F4A7C1
+from .trial_table import hash_rows, to_grid
 
 
 def is_among(U: Array, points: Array) -> NDArray[np.bool_]:

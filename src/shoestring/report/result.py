@@ -18,8 +18,7 @@ from ..data.history import History
 from ..data.trial import State, Trial
 from ..errors import StudyError
 from ..space.space import Config
-from ..surrogate.base import Surrogate
-from ..surrogate.subset import training_size
+from ..surrogate.base import Surrogate, training_size
 from ..termination.base import Verdict
 
 EXACT_SPENDING_TOLERANCE = 1e-9  # share of the budget; a smaller difference is rounding error, so the budget is spent exactly

@@ -15,7 +15,7 @@ from ..acquisition.base import average
 from ..acquisition.optimize.candidates import is_visited
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Surface, local_search
 from ..data.trial import State
-from ..data.visited import SAME_POINT
+from ..data.trial_table import SAME_POINT
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from .base import SearchContext

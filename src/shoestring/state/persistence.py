@@ -16,7 +16,7 @@ from typing import Any
 from ..budget import Budget
 from ..data.trial import Trial
 from ..errors import Conflict, MethodError, ShoestringError, StudyError
-from ..space.extend import known_space, require_same
+from ..space.extend import differences, incompatibilities
 from ..space.space import Space
 from ..storage import Storage, StudyRecord
 from .registry import KINDS, read_code
@@ -125,6 +125,35 @@ def load_arguments(record: StudyRecord, code: Mapping[str, Any]) -> dict[str, An
         if not (part == "model" and text == "auto"):
             arguments[part] = read_code(part, text)
     return arguments | dict(code)
+
+
+def known_space(record: StudyRecord | None, space: Space, extend: bool) -> Space:
+    """The space to go on with: the stored one if it is the same, or the given one if it is allowed to extend the stored one.
+
+    The same parameters in another order are the same space: the stored order is kept, since suggestions depend on it.
+    """
+    if record is None:
+        return space
+    stored = Space.from_json(record.settings["space"])
+    if dict(stored) == dict(space):
+        return stored
+    if not extend:
+        require_same(stored, space, record.name)
+    if problems := incompatibilities(stored, space):
+        raise StudyError(
+            f"study {record.name!r} cannot be extended to this space: {'; '.join(problems)}; "
+            "bounds and options may only be widened, so that its trials stay in use. Begin another study with name=..."
+        )
+    return space
+
+
+def require_same(stored: Space, given: Space, name: str) -> None:
+    """A StudyError that lists the differences, unless both spaces have the same parameters."""
+    if dict(stored) != dict(given):
+        raise StudyError(
+            f"study {name!r} has another space: {'; '.join(differences(stored, given))}. Its trials are untouched. "
+            "Begin another study with name=..., give the space that it has, or widen it with extend=True"
+        )
 
 
 # -- as JSON text ------------------------------------------------------------------------------------------------------

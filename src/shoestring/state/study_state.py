@@ -24,9 +24,8 @@ from ..data.trial import State, Trial
 from ..data.trial_table import ROWS_PER_WRITE, TrialTable
 from ..errors import Away, BudgetError, ConfigError, Conflict, StorageError, StudyError
 from ..execution.signals import shielded
-from ..space.extend import spaces_of
 from ..space.space import Config, Space
-from ..storage.base import Changes, Limits, QueuedConfig, Storage, StoredTrial
+from ..storage.base import Changes, Limits, QueuedConfig, Storage, StoredTrial, StudyRecord
 from ..storage.heartbeat import Heartbeat, surely_dead
 from ..storage.memory import MemoryStorage
 from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit
@@ -422,3 +421,8 @@ class StudyState:
             return running
         holders = self.storage.holders(self.study)
         return [trial for trial in running if surely_dead(holders.get(trial.number, ""))]
+
+
+def spaces_of(record: StudyRecord) -> list[Space]:
+    """All spaces of a study, in order: the last is the present one."""
+    return [Space.from_json(each) for each in (*record.settings.get("earlier", []), record.settings["space"])]

@@ -32,9 +32,8 @@ from ..search.recommend import RecommendedPoint, recommend
 from ..space.encoding import Encoding
 from ..space.space import Config, Space
 from ..storage.base import Limits
-from ..surrogate.base import Surrogate
+from ..surrogate.base import Surrogate, training_size
 from ..surrogate.belief import Spending
-from ..surrogate.subset import training_size
 from ..termination.base import Rule, StopRule, Verdict
 from .registry import acquisition_class
 from .study_state import StudyState

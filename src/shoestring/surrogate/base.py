@@ -15,18 +15,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import MethodError
 from ..numerics import Array, cholesky
-
-if TYPE_CHECKING:
-    from .gradient_data import GradientData
-    from .subset import Subset
+from .gradient_data import GradientData
+from .subset import AutoSubset, Subset, last_refresh
 
 GRADIENT_STEP = 1e-6  # of the unit cube: for central differences where a posterior has no gradients of its own
 
@@ -149,3 +147,31 @@ def check_fit(fit: Any, model: Surrogate) -> None:
         missing = [each for each in ("mean_and_variance", "covariance", "condition") if not hasattr(fit.posterior, each)]
         wanted = f"; it lacks {', '.join(missing)}" if missing else ""
         raise MethodError(f"{name}.fit must return a posterior that derives from st.SurrogatePosterior{wanted}")
+
+
+def with_subset(model: Surrogate, subset: object) -> Surrogate:
+    """The model, learning from the given subset: "auto", None for all trials, or a ``Subset``. A model's own subset wins.
+
+    A model takes a subset if it is a dataclass with a field of that name.
+    """
+    if subset is not None and subset != "auto" and not isinstance(subset, Subset):
+        wanted = '"auto", None, st.RandomSubset(), st.KMeansSubset() or st.SeedSubset()'
+        raise MethodError(f"subset must be {wanted}, not {subset!r}")
+    takes_subset = is_dataclass(model) and "subset" in {field.name for field in fields(model)}
+    if not takes_subset:
+        if isinstance(subset, Subset):
+            raise MethodError(f"{type(model).__name__} learns from all trials; remove subset=, or use st.GP()")
+        return model
+    if model.subset is not None:
+        return model
+    chosen = subset if isinstance(subset, Subset) else AutoSubset() if subset == "auto" else None
+    changed: Surrogate = replace(cast(Any, model), subset=chosen)
+    return changed
+
+
+def training_size(model: Surrogate, trials: int, parameters: int) -> int | None:
+    """About how many trials the model learns from; None while it learns from all of them."""
+    subset, refresh = model.subset, last_refresh(trials, parameters)
+    if subset is None or refresh is None or not subset.in_use(trials, parameters):
+        return None
+    return min(subset.count(refresh) + trials - refresh, trials)

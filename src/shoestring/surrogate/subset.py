@@ -33,9 +33,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,9 +44,6 @@ from .._validation import number_between
 from ..errors import MethodError
 from ..numerics import Array
 from ..space.encoding import Encoding
-
-if TYPE_CHECKING:
-    from .base import Surrogate
 
 Rows = NDArray[np.intp]
 
@@ -232,34 +229,6 @@ class AutoSubset(KMeansSubset):
 
 
 # -- a model with its subset ---------------------------------------------------------------------------------------------
-
-
-def with_subset(model: Surrogate, subset: object) -> Surrogate:
-    """The model, learning from the given subset: "auto", None for all trials, or a ``Subset``. A model's own subset wins.
-
-    A model takes a subset if it is a dataclass with a field of that name.
-    """
-    if subset is not None and subset != "auto" and not isinstance(subset, Subset):
-        wanted = '"auto", None, st.RandomSubset(), st.KMeansSubset() or st.SeedSubset()'
-        raise MethodError(f"subset must be {wanted}, not {subset!r}")
-    takes_subset = is_dataclass(model) and "subset" in {field.name for field in fields(model)}
-    if not takes_subset:
-        if isinstance(subset, Subset):
-            raise MethodError(f"{type(model).__name__} learns from all trials; remove subset=, or use st.GP()")
-        return model
-    if model.subset is not None:
-        return model
-    chosen = subset if isinstance(subset, Subset) else AutoSubset() if subset == "auto" else None
-    changed: Surrogate = replace(cast(Any, model), subset=chosen)
-    return changed
-
-
-def training_size(model: Surrogate, trials: int, parameters: int) -> int | None:
-    """About how many trials the model learns from; None while it learns from all of them."""
-    subset, refresh = model.subset, last_refresh(trials, parameters)
-    if subset is None or refresh is None or not subset.in_use(trials, parameters):
-        return None
-    return min(subset.count(refresh) + trials - refresh, trials)
 
 
 # -- samples and clusters -----------------------------------------------------------------------------------------------

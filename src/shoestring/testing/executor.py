@@ -18,7 +18,7 @@ from ..execution.executor import CompletedTrial, TrialExecutor
 from ..study import Study
 from .problems import SPACES, configs, cost_of, objective
 
-MAX_WAIT_SECONDS = 60.0  # for anything that must happen
+MAX_WAIT_SECONDS = 30.0  # for anything that must happen
 POLL_SECONDS = 0.01
 SLEEP_SECONDS = 0.02  # of an objective whose time is measured
 SETTLE_SECONDS = 0.2  # for something to happen that must not

@@ -10,7 +10,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ...data.visited import SAME_POINT, VisitedSet, is_among
+from ...data.trial_table import SAME_POINT
+from ...data.visited import VisitedSet, is_among
 from ...errors import SpaceExhausted
 from ...numerics import Array
 from ...space.parameters import Choice

@@ -25,7 +25,7 @@ from ...acquisition.base import Acquisition
 from ...acquisition.entropy_search import ES
 from ...acquisition.improvement import EI
 from ...acquisition.knowledge_gradient import KG
-from ...data.visited import SAME_POINT
+from ...data.trial_table import SAME_POINT
 from ...errors import MethodError, OutcomeError
 from ...numerics import Array, single_threaded
 from ...search.base import SearchContext
