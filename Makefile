@@ -3,17 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-sklearn-lowest
+PYTEST := $(BIN)/python -m pytest -n logical --dist=worksteal
+# Tests start many processes; without bytecode each would compile the package again.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all test-sklearn-lowest lint bench clean
+.PHONY: demo test test-all fast-tests all-tests test-sklearn-lowest lint bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/shoestring demo
 
-test: $(VENV)/.test lint
-	$(BIN)/python -m pytest -m "not slow"
+test: $(VENV)/.test
+	$(MAKE) --no-print-directory -j2 lint fast-tests
 
-test-all: $(VENV)/.test lint
-	$(BIN)/python -m pytest
+test-all: $(VENV)/.test
+	$(MAKE) --no-print-directory -j2 lint all-tests
+
+fast-tests: $(VENV)/.test
+	$(PYTEST) -m "not slow"
+
+all-tests: $(VENV)/.test
+	$(PYTEST)
 
 # The newest scikit-learn is the one that `make test` uses.
 test-sklearn-lowest: $(LOWEST)/.test

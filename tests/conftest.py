@@ -5,10 +5,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell leaves it to
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy: two threads on busy cores make small matrices slow
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the same for scikit-learn
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from shoestring.state import registry
 from tests.storage.places import Place
 from tests.storage.server import served
 
@@ -18,6 +20,12 @@ settings.register_profile(
 settings.load_profile("repeatable")
 
 pytest.register_assert_rewrite("tests.execution.cluster_contract")  # so that what fails there shows its values
+
+
+@pytest.fixture(autouse=True)
+def _registry(monkeypatch):
+    """A class that a test registers is forgotten after it: another test may have one of the same name."""
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
 
 
 @pytest.fixture(scope="session")

@@ -25,7 +25,7 @@ from .acquisition.optimize.optimizer import AcquisitionOptimizer, Selection
 from .acquisition.pes import PES
 from .budget import Budget
 from .cost.auto import AutoCost
-from .cost.base import CostModel
+from .cost.base import CostModel, CostPosterior
 from .cost.known import KnownCost
 from .cost.linear import LinearCost
 from .cost.log_gp import LogGPCost, ResidualGPCost
@@ -68,7 +68,7 @@ from .study import Study
 from .surrogate.base import Fit, Surrogate, SurrogatePosterior
 from .surrogate.gp import GP
 from .surrogate.sparse import FITC, VFE
-from .surrogate.subset import KMeansSubset, RandomSubset, SeedSubset
+from .surrogate.subset import KMeansSubset, RandomSubset, SeedSubset, Subset
 from .termination.acquisition_threshold import EIBelow, PIBelow
 from .termination.auto import AutoStop
 from .termination.base import StopRule, Verdict
@@ -90,7 +90,7 @@ __all__ = [  # in the order of the data flow
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
     "StudyError", "StorageError", "StorageUnavailable", "Away", "ExecutionError", "TrialError", "SpaceExhausted", "NothingFits",
     "Acquisition", "AcquisitionOptimizer", "Selection", "SearchMethod", "Surrogate", "SurrogatePosterior", "Fit", "StopRule",
-    "CostModel", "register",
+    "CostModel", "CostPosterior", "Subset", "register",
     "plot",
 ]  # fmt: skip
 

@@ -22,7 +22,7 @@ from .cost.base import CostModel
 from .data.history import History
 from .data.outcome import Outcome
 from .data.trial import State, Trial
-from .errors import BudgetError, MethodError, SpaceError
+from .errors import BudgetError, MethodError, ShoestringError, SpaceError, StudyError
 from .execution.evaluate import Objective
 from .execution.executor import TrialExecutor
 from .execution.factory import make_executor
@@ -43,7 +43,6 @@ from .state.persistence import (
     open_study,
     read_json,
     to_json,
-    unreadable,
 )
 from .state.probe import check_parts
 from .state.registry import texts_of
@@ -126,7 +125,7 @@ class Study:
         number_between(settings.per_hour, "per_hour", 0.0, low_included=False, optional=True, error=BudgetError)
         search, surrogate, costs = read_search_method(method), with_subset(model or GP(), subset), read_cost_model(cost_model)
         rule = read_rule(stop, search)
-        check_parts(space, search, surrogate)
+        check_parts(space, search, surrogate, costs)
         self._checkpoints = Checkpoints(checkpoints)
         where = open_storage("memory" if storage is None else storage)
         self.state = open_study(where, name, space, settings, extend=extend, lease=duration_seconds(lease, "lease"))
@@ -135,6 +134,10 @@ class Study:
 
     def __repr__(self) -> str:
         history, settings = self.state.history, self.state.settings
+        if self.state.heartbeat is not None and not len(history):
+            record = self.storage.find(self.name)
+            count = plural(0 if record is None else record.trials, "trial")
+            return f"Study {self.name!r} to {settings.direction}: {count} in {self.storage.url}, not read yet"
         best = history.best
         value = "nothing finished yet" if best is None else f"best {rounded(best.value)} (trial {best.number})"
         where = "in memory" if self.state.heartbeat is None else f"in {self.storage.url}"
@@ -305,7 +308,7 @@ class Study:
 
     @property
     def result(self) -> Result:
-        return self._result(self.history, Verdict(False, "it goes on"))
+        return self._result(self.history, Verdict(False, "not stopped"))
 
     def _result(self, history: History, verdict: Verdict, budget: Budget | None = None) -> Result:
         return Result(self, history, verdict, self.unit, self.suggester.seconds, budget)
@@ -484,11 +487,13 @@ class Study:
         subset: Any = "auto",
     ) -> Study:
         """A study as ``to_json`` left it; its next suggestion is the one the original would have made."""
-        stored = read_json(text)
         code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset}
         try:
+            stored = read_json(text)
             study = cls(**json_arguments(stored), checkpoints=checkpoints, **code)
             fill_from_json(study.state, stored)
+        except ShoestringError:
+            raise
         except (KeyError, TypeError, ValueError) as error:
-            raise unreadable(error) from error
+            raise StudyError(f"this study cannot be read: {type(error).__name__}: {error}") from error
         return study

@@ -28,7 +28,7 @@ def test_each_acquisition_declares_what_it_can_do(capability):
     assert {kind for kind in ALL if getattr(kind, capability)} == DECLARED[capability]
 
 
-@pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", sorted(ALL, key=lambda kind: kind.__name__), ids=lambda kind: kind.__name__)
 def test_each_acquisition_has_a_surface(kind):
     assert issubclass(kind, Acquisition)
     assert kind().has_surface

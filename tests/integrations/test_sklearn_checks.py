@@ -34,7 +34,7 @@ class Loguniform(type(loguniform(0.1, 1.0))):
 
 
 EVERY_KIND = [
-    *(ShoestringSearchCV(estimator, space, cv=2, error_score="raise", random_state=0) for estimator, space in SEARCHES),
+    *(ShoestringSearchCV(estimator, space, n_iter=2, cv=2, error_score="raise", random_state=0) for estimator, space in SEARCHES),
     ShoestringSearchCV(LogisticRegression(), {"C": Loguniform(0.1, 1.0)}, n_iter=3, cv=2, random_state=0),
 ]
 

@@ -14,21 +14,21 @@ METHODS = ["auto", st.EIpu(), st.EIAlpha(0.3), st.EICool(), st.CEI(0.2), st.Gitt
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_every_method_runs_within_a_budget_in_cost(method):
-    result = st.minimize(train, SPACE, st.Budget(cost=120, unit="USD"), method=method, cost_model=st.LinearCost(), stop=None)
+    result = st.minimize(train, SPACE, st.Budget(cost=60, unit="USD"), method=method, cost_model=st.LinearCost(), stop=None)
     assert result.stop.kind == "budget"
     assert result.unit == "USD"
-    assert 110 < result.spent <= 120 * 1.02
-    assert "USD of 120 USD" in str(result)
+    assert 54 < result.spent <= 60 * 1.02
+    assert "USD of 60 USD" in str(result)
     assert all("cost" in trial.suggestion for trial in result.history[st.study.INITIAL_TRIALS :])
 
 
 def test_near_the_end_what_does_not_fit_is_not_started():
     """The last trials cost less than what was left: nothing is overshot by more than the cost model errs."""
-    result = st.minimize(train, SPACE, st.Budget(cost=90), cost_model=st.KnownCost(price))
+    result = st.minimize(train, SPACE, st.Budget(cost=20), cost_model=st.KnownCost(price))
     spent = np.cumsum([trial.cost for trial in result.history])
     after_start = spent[st.study.INITIAL_TRIALS :]
-    assert (after_start <= 90 * (1 + 1e-9)).all()
-    left = 90 - result.spent
+    assert (after_start <= 20 * (1 + 1e-9)).all()
+    left = 20 - result.spent
     assert left < 0.02 or "cheapest trial" in result.stop.reason
 
 
@@ -42,11 +42,11 @@ def test_overshoot_is_stated():
 
 @pytest.mark.parametrize("method", [st.Random(), st.Sobol(), st.EI(), st.BORE(), st.TPE(), "auto"], ids=repr)
 def test_no_method_starts_what_is_not_expected_to_fit(method):
-    result = st.minimize(lambda config: st.Outcome(0.5, cost=3.0), SPACE, st.Budget(cost=40, unit="USD"), method=method)
-    assert result.spent == 39
+    result = st.minimize(lambda config: st.Outcome(0.5, cost=3.0), SPACE, st.Budget(cost=32, unit="USD"), method=method)
+    assert result.spent == 30
     assert result.stop.kind == "budget"
-    dear = st.minimize(train, SPACE, st.Budget(cost=60, unit="USD"), method=method, seed=1)
-    assert dear.spent < 75
+    expensive = st.minimize(train, SPACE, st.Budget(cost=60, unit="USD"), method=method, seed=1)
+    assert expensive.spent < 75
 
 
 def test_a_known_cost_is_kept_to_from_the_first_trial():
@@ -72,7 +72,7 @@ def test_seconds_have_a_price():
         st.Budget(cost=1, per_hour=-1)
 
 
-def test_seconds_counted_as_something_else_are_minded(caplog):
+def test_seconds_counted_in_another_unit_are_warned_about(caplog):
     with caplog.at_level("WARNING", logger="shoestring"):
         st.minimize(lambda config: 0.5, SPACE, st.Budget(trials=3, cost=5, unit="USD"), method=st.Random())
     assert len(caplog.records) == 1
@@ -90,8 +90,8 @@ def test_a_resumed_study_knows_its_budget():
 
 
 def test_cost_awareness_saves_cost_at_the_same_number_of_trials():
-    plain = [st.minimize(train, SPACE, 25, method=st.EI(), seed=seed).spent for seed in range(4)]
-    aware = [st.minimize(train, SPACE, 25, method=st.EIpu(), seed=seed, cost_model=st.LinearCost()).spent for seed in range(4)]
+    plain = [st.minimize(train, SPACE, 20, method=st.EI(), seed=seed).spent for seed in range(3)]
+    aware = [st.minimize(train, SPACE, 20, method=st.EIpu(), seed=seed, cost_model=st.LinearCost()).spent for seed in range(3)]
     assert np.mean(aware) < 0.7 * np.mean(plain)
 
 
@@ -112,9 +112,9 @@ def context(cost, n=10, **options):
         (lambda config, rng: 2.0 * math.exp(0.05 * rng.standard_normal()), False),
         (lambda config, rng: 2.0 * math.exp(rng.standard_normal()), False),
     ],
-    ids=["foretold", "equal", "alike", "at random"],
+    ids=["predicted", "equal", "alike", "at random"],
 )
-def test_auto_looks_at_costs_only_when_they_differ_in_a_way_that_can_be_foretold(cost, matter):
+def test_auto_uses_costs_only_when_they_differ_in_a_way_that_can_be_predicted(cost, matter):
     assert costs_matter(context(cost, 20)) is matter
 
 
@@ -132,7 +132,7 @@ def test_cooling_without_a_budget_is_an_error_that_says_what_to_do():
     study.ask()
 
 
-@pytest.mark.parametrize("cost", [0, -1, math.nan, math.inf, "dear"])
+@pytest.mark.parametrize("cost", [0, -1, math.nan, math.inf, "much"])
 def test_a_cost_that_cannot_be_is_refused_and_the_trial_stays_open(cost):
     study = st.Study(SPACE)
     trial = study.ask()

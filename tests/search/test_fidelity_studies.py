@@ -32,17 +32,23 @@ def configs(result):
 
 
 @each_space
-@each_method
-def test_the_answer_is_at_the_target_and_most_of_the_search_is_not(space, method):
-    result = st.minimize(paid, space, 30, method=method, **quick)
-    assert len({space.key(config) for config in configs(result)}) == 30
+def test_auto_is_cfkg_in_a_space_with_fidelities(space):
+    first, second = (st.minimize(paid, space, 8, method=method, **quick) for method in ("auto", st.CFKG()))
+    assert configs(first) == configs(second)
+    assert [trial.suggestion for trial in first.history] == [trial.suggestion for trial in second.history]
+
+
+@each_space
+def test_the_answer_is_at_the_target_and_most_of_the_search_is_not(space):
+    result = st.minimize(paid, space, 24, **quick)
+    assert len({space.key(config) for config in configs(result)}) == 24
     assert all(space.check(config) == config for config in configs(result))
     assert all(type(config["epochs"]) is int for config in configs(result))
     assert all(config["epochs"] < space.target["epochs"] for config in configs(result)[:5])
     best = result.recommended.config
     assert {name: best[name] for name in space.fidelities} == space.target
     assert loss(best) - loss({"x": 0.3, "y": 0.2} | space.target) < 0.03
-    assert result.spent < 0.7 * 30 * price({"epochs": 50})
+    assert result.spent < 0.7 * 24 * price({"epochs": 50})
 
 
 def test_trials_say_at_which_fidelity_they_are():
@@ -63,15 +69,14 @@ def test_maximizing_is_minimizing_upside_down(method):
     assert up.recommended.value == pytest.approx(-down.recommended.value)
 
 
-@each_method
-def test_failed_trials_are_avoided_and_the_study_goes_on(method):
+def test_failed_trials_are_avoided_and_the_study_goes_on():
     def fails(config):
         return st.Outcome(math.nan if config["x"] > 0.7 else loss(config), cost=price(config))
 
-    result = st.minimize(fails, ONE, 20, method=method, **quick)
+    result = st.minimize(fails, ONE, 14, **quick)
     failed = [trial.number for trial in result.history.having(st.State.FAILED)]
     assert failed
-    assert sum(number >= 10 for number in failed) <= 3
+    assert sum(number >= 8 for number in failed) <= 2
     assert result.recommended.config["x"] < 0.7
     assert result.recommended.config["epochs"] == 50
 
@@ -91,23 +96,23 @@ def test_the_same_seed_gives_the_same_trials():
     assert configs(first) == configs(again) != configs(other)
 
 
-@pytest.mark.parametrize(("method", "k"), [(st.CFKG(), 3), ("auto", 8)], ids=["CFKG", "auto"])
+@pytest.mark.parametrize(("method", "k"), [(st.CFKG(), 3), ("auto", 7)], ids=["CFKG", "auto"])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
     whole, part = (st.Study(TWO, method, **quick) for _ in range(2))
-    whole.minimize(paid, 11)
+    whole.minimize(paid, 9)
     part.minimize(paid, k)
     rest = st.Study.from_json(part.to_json(), method, stop=None)
-    rest.minimize(paid, 11)
+    rest.minimize(paid, 9)
     assert configs(rest) == configs(whole)
     assert [trial.suggestion for trial in rest.history] == [trial.suggestion for trial in whole.history]
 
 
 @pytest.mark.parametrize(("method", "cost_model"), [("auto", "auto"), (st.CFKG(), st.KnownCost(price))], ids=["auto", "known"])
 def test_a_budget_in_cost_is_kept(method, cost_model):
-    result = st.minimize(paid, ONE, st.Budget(cost=150.0), method=method, cost_model=cost_model, **quick)
+    limit = 150.0 if cost_model == "auto" else 100.0
+    result = st.minimize(paid, ONE, st.Budget(cost=limit), method=method, cost_model=cost_model, **quick)
     assert result.stop.kind == "budget"
-    assert result.spent <= (150.0 if cost_model != "auto" else 160.0)
-    assert result.spent > 120.0
+    assert 0.8 * limit < result.spent <= limit + (10.0 if cost_model == "auto" else 0.0)
     assert result.recommended.config["epochs"] == 50
 
 
@@ -121,10 +126,10 @@ def test_a_budget_below_the_price_of_the_target_buys_low_fidelities():
 @each_space
 def test_trials_asked_together_take_each_other_into_account(space):
     study = st.Study(space, st.CFKG(), **quick)
-    study.minimize(paid, 8)
+    study.minimize(paid, 6)
     batch = study.ask_many(3)
-    assert len({space.key(trial.config) for trial in study.history}) == 11
-    assert all(trial.state is st.State.RUNNING for trial in study.history[8:])
+    assert len({space.key(trial.config) for trial in study.history}) == 9
+    assert all(trial.state is st.State.RUNNING for trial in study.history[6:])
     later = study.ask()
     assert space.key(later.config) not in {space.key(trial.config) for trial in batch}
     again = st.Study.from_json(study.to_json(), st.CFKG(), stop=None)
@@ -175,7 +180,7 @@ def test_a_slope_by_a_fidelity_is_one_too():
         slopes = {"y": 2 * (config["y"] - 0.2), "epochs": -0.2 / config["epochs"] ** 2}
         return st.Outcome(loss(config), cost=price(config), gradient=slopes)
 
-    result = st.minimize(told, ONE, 10, method=st.CFDKG(), **quick)
+    result = st.minimize(told, ONE, 8, method=st.CFDKG(), **quick)
     assert all(trial.state is st.State.DONE for trial in result.history)
     assert result.recommended.config["epochs"] == 50
 

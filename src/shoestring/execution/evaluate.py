@@ -196,6 +196,11 @@ def require_finite(outcome: Outcome, trial: Trial, space: Space) -> None:
 def describe(error: BaseException) -> str:
     """The error in one line, with the place in the user's code."""
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    ours = {Path(__file__).parent, Path(__file__).parents[1] / "data"}
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if Path(frame.filename).parent not in ours]
+    root = Path(__file__).parents[1]
+    objectives = (root / "program", root / "cli")  # the library's own objectives are there
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if root not in Path(frame.filename).parents or Path(frame.filename).parent in objectives
+    ]
     return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else text

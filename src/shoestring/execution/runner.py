@@ -68,6 +68,7 @@ class Runner:
         self.on_result, self.progress = tuple(on_result), progress
         self.confirm = confirm if callable(confirm) else lambda: confirm
         self.limits = Limits(budget.trials, budget.cost)
+        self.planned = budget  # the budget that the next trial plans with: without what a confirmation is expected to take
         self.running: dict[int, LiveTrial] = {}
         self.arrived: deque[CompletedTrial] = deque()  # results that are not recorded yet
         self.shown: Progress | None = None
@@ -139,6 +140,7 @@ class Runner:
             if recovered := self.state.recover_unconfirmed():  # it is running and counted already
                 return recovered[0]
             budget = without_confirmation(self.suggester, self.budget) if self.confirm() else self.budget
+            self.planned = budget
             verdict = self.reason_to_stop(budget)
             if verdict.stop:
                 return verdict
@@ -160,7 +162,8 @@ class Runner:
         return self.suggester.check_rule(budget)
 
     def start(self, trial: Trial) -> None:
-        """Hand a trial to the executor."""
+        """Hand a trial to the executor: a copy, since the objective may do with it what it likes."""
+        trial = trial.detached()
         self.clock.tick()
         self.running[trial.number] = self.live_trial(trial)
         self.show()
@@ -182,7 +185,7 @@ class Runner:
 
     def confirm_recommendation(self, verdict: Verdict) -> Verdict:
         """Evaluate what is recommended, and what is recommended after that, while the budget allows it."""
-        self.retries = 0  # what is recommended after a failure is evaluated in any case
+        self.retries, self.planned = 0, self.budget  # what is recommended after a failure is evaluated in any case
         for _ in range(MAX_CONFIRMATIONS):
             if not self.confirm() or (config := config_to_confirm(self.suggester, self.budget)) is None:
                 break
@@ -207,11 +210,11 @@ class Runner:
             self.shown.update(self.state, self.budget)
 
     def end_running(self) -> list[int]:
-        """Record the results that are here, end all else, and have it asked again; returns the numbers of these trials.
+        """Record the results that have arrived, end the other trials, and have them asked again; returns their numbers.
 
-        A storage that does not answer is left alone: the leases run out by themselves.
+        Where the storage does not answer, the leases run out by themselves.
         """
-        with contextlib.suppress(Exception):  # an executor that is broken has nothing more to say
+        with contextlib.suppress(Exception):  # an executor that is broken has no more results
             self.fetch_results(0.0)
         self.executor.cancel()
         again, state = list[int](), self.state
@@ -237,7 +240,7 @@ class Runner:
 
     def live_trial(self, trial: Trial) -> LiveTrial:
         """The trial as its objective sees it."""
-        state, budget = self.state, self.budget
+        state, budget = self.state, self.planned
 
         def left() -> Allowance:
             cost = None if budget.cost is None else budget.cost - state.history.spent

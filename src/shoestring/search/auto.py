@@ -75,11 +75,11 @@ def read_search_method(method: Any) -> Method:
         raise MethodError(f'method={method!r} is not known; give "auto" or an object such as st.EI() or st.Random()')
     if isinstance(method, type):
         raise MethodError(f"method={method.__name__} is a class; write {method.__name__}()")
+    if isinstance(method, SearchMethod) or callable(getattr(method, "suggest", None)):
+        return method  # type: ignore[no-any-return]
     if isinstance(method, Acquisition) or any(hasattr(method, name) for name in ("surface", "select", "on", "choose")):
         check_acquisition(method)
         return Bayes(method)
-    if callable(getattr(method, "suggest", None)):
-        return method  # type: ignore[no-any-return]
     raise MethodError(f'method={method!r} is neither a search method nor an acquisition; give "auto", st.EI(), st.Random(), ...')
 
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +68,8 @@ NO_FIDELITY = "BOCA chooses fidelities, and this space has none; add one, such a
 @dataclass(frozen=True)
 class BOCA(SearchMethod):
     """The config of the lowest confidence bound at the target, at the cheapest fidelity whose value is still uncertain enough."""
+
+    seeks_information: ClassVar[bool] = True
 
     def suggest(self, context: SearchContext) -> Suggestion:
         space, data = context.space, context.data

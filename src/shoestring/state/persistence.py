@@ -15,7 +15,7 @@ from typing import Any
 
 from ..budget import Budget
 from ..data.trial import Trial
-from ..errors import Conflict, MethodError, ShoestringError, StudyError
+from ..errors import Conflict, MethodError, StudyError
 from ..space.extend import differences, incompatibilities
 from ..space.space import Space
 from ..storage import Storage, StudyRecord
@@ -195,10 +195,3 @@ def fill_from_json(state: StudyState, stored: Mapping[str, Any]) -> None:
         state.add(Trial.from_dict(record))
     for config, suggestion in stored["queue"]:
         state.enqueue(config, suggestion)
-
-
-def unreadable(error: Exception) -> Exception:
-    """What to raise for an error while a JSON text was read: the library's own errors as they are."""
-    if isinstance(error, ShoestringError):
-        return error
-    return StudyError(f"this study cannot be read: {type(error).__name__}: {error}")

@@ -1,4 +1,4 @@
-"""A trial run of code from outside when the study is made, so that what is missing is said before anything is paid for.
+"""A probe of parts from outside when the study is made: what is missing is reported before the first trial.
 
 The library's own classes are not probed: their tests do that.
 """
@@ -12,6 +12,7 @@ import numpy as np
 
 from ..acquisition.base import Acquisition
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Selection
+from ..cost.base import CostModel, CostObservations
 from ..cost.linear import LinearCost
 from ..data.dataset import Dataset
 from ..errors import MethodError
@@ -23,13 +24,14 @@ from ..space.encoding import Encoding
 from ..space.space import Space
 from ..surrogate.base import Surrogate, SurrogatePosterior, check_fit
 from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
+from .suggester import is_own_class
 
 PROBE_POINTS = 4
 PROBE_OPTIONS = OptimizerOptions(raw_samples=8, local_samples=4, restarts=1, rounds=1)
 
 
-def check_parts(space: Space, method: Method, model: Surrogate) -> None:
-    """A MethodError if the method cannot work with the model, or if one from outside lacks something."""
+def check_parts(space: Space, method: Method, model: Surrogate, cost_model: CostModel) -> None:
+    """A MethodError if the method cannot work with the model, or if a part from outside lacks something."""
     acquisition = method.acquisition if isinstance(method, Bayes) else None
     needs_gp = isinstance(method, BOCA) or (isinstance(method, Auto) and bool(space.fidelities))
     needs_gp = needs_gp or (acquisition is not None and acquisition.needs_gaussian_process)
@@ -39,11 +41,13 @@ def check_parts(space: Space, method: Method, model: Surrogate) -> None:
             f"method={name} needs covariances that only st.GP(), st.VFE() and st.FITC() have, not {_name(model)}; "
             "leave model= out, or use an acquisition such as st.EI()"
         )
-    foreign = [part for part in (model, acquisition) if part is not None and not _own(part)]
+    if not is_own_class(cost_model):
+        probe_cost_model(space, cost_model)
+    foreign = [part for part in (model, acquisition) if part is not None and not is_own_class(part)]
     if not foreign:
         return
     belief = probe_model(space, model)
-    if acquisition is not None and not _own(acquisition):
+    if acquisition is not None and not is_own_class(acquisition):
         probe_acquisition(acquisition, belief)
 
 
@@ -52,7 +56,7 @@ def probe_model(space: Space, model: Surrogate) -> Belief:
     encoding, rng = Encoding(space), np.random.default_rng(0)
     U = space.snap(rng.random((PROBE_POINTS, len(space))))
     Z, y = encoding.features(U), np.linspace(-1.0, 1.0, PROBE_POINTS)
-    if not _own(model):
+    if not is_own_class(model):
         try:
             fit = model.fit(Z, y, encoding.groups, start=None, cold=True, fidelities=encoding.fidelities, gradients=None)
             check_fit(fit, model)
@@ -93,6 +97,23 @@ def probe_acquisition(acquisition: Acquisition, belief: Belief) -> None:
         raise MethodError(f"{name}.select must return st.Selection(u), u being a point of the unit cube of {len(space)} numbers")
 
 
+def probe_cost_model(space: Space, model: CostModel) -> None:
+    """Fit the cost model to a few made-up costs, and predict with it."""
+    encoding, U = Encoding(space), space.snap(np.random.default_rng(0).random((PROBE_POINTS, len(space))))
+    costs = CostObservations(U, np.linspace(0.0, 1.0, PROBE_POINTS), np.zeros(PROBE_POINTS, dtype=bool))
+    try:
+        posterior = model.fit(costs, encoding, None)
+        mean, variance = posterior.log_cost(U)
+        gradients = posterior.log_cost_with_gradient(U)
+    except MethodError:
+        raise
+    except Exception as error:
+        what = "log_cost(U), log_cost_with_gradient(U) and leave_one_out()"
+        raise MethodError(f"cost_model={_name(model)} failed on a probe: {_text(error)}; its posterior needs {what}") from error
+    if np.shape(mean) != (PROBE_POINTS,) or np.shape(variance) != (PROBE_POINTS,) or len(gradients) != 4:
+        raise MethodError(f"cost_model={_name(model)}: log_cost(U) must return means and variances, one number a point each")
+
+
 def _probe_data(space: Space, U: Any, y: Any) -> Dataset:
     nothing, count = np.empty((0, len(space))), len(y)
     return Dataset(
@@ -100,10 +121,6 @@ def _probe_data(space: Space, U: Any, y: Any) -> Dataset:
         log_cost=np.zeros(count), censored=np.zeros(count, dtype=bool), measured=np.zeros(count, dtype=bool),
         gradients=np.full(U.shape, np.nan), pruned=nothing,
     )  # fmt: skip
-
-
-def _own(part: Any) -> bool:
-    return type(part).__module__.split(".")[0] == "shoestring"
 
 
 def _name(part: Any) -> str:

@@ -47,6 +47,7 @@ KINDS = {  # what may stand in the text of each part of a study
     "cost_model": COSTS,
     "subset": SUBSETS,
 }
+INNER = {"stop": "cost_model", "model": "subset"}  # what may be an argument in the text of a part
 NONE = {"stop": "none", "subset": "none"}  # where None is a choice, and not the default
 BASES: dict[str, tuple[type, ...]] = {
     "method": (Acquisition, SearchMethod),
@@ -58,6 +59,7 @@ BASES: dict[str, tuple[type, ...]] = {
 
 Registered = TypeVar("Registered", bound=type)
 _registered: dict[str, type] = {}  # by name, from outside
+_read_entry_points: set[str] = set()
 
 
 def register(cls: Registered) -> Registered:
@@ -97,13 +99,14 @@ def known_names(what: str, *, everything: bool) -> dict[str, Any]:
         from importlib.metadata import entry_points  # here, since it is slow to import
 
         for entry in entry_points(group=ENTRY_POINT_GROUP):
-            if entry.name in _registered:
+            if entry.value in _read_entry_points:
                 continue
+            _read_entry_points.add(entry.value)
             try:
                 register(entry.load())
             except Exception as error:  # whatever a package from outside raises when it is imported
                 log.warning("the entry point %s (%s) cannot be used: %s", entry.name, entry.value, error)
-    outside = {name.lower(): cls for name, cls in _registered.items() if kind_of(cls) == what}
+    outside = {name.lower(): cls for name, cls in _registered.items() if kind_of(cls) in {what, INNER.get(what)}}
     return {name.lower(): builtin(name) for name in KINDS[what]} | outside
 
 

@@ -150,6 +150,7 @@ class StudyState:
         self._asking = 0  # depth of ``asking``
         self._reported: dict[int, float] = {}  # when a trial's reports were stored last
         self._unconfirmed: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and its lease's token
+        self._changes = 0  # raised after each change of trials and table: a reader without the lock keeps no half of one
         self._history: History | None = None  # the last view, and what it is a view of
         self._history_key: tuple[int, Space, bool] | None = None
         self._own: dict[int, float] = {}  # running trials that this process opened -> when, by its steady clock
@@ -189,6 +190,7 @@ class StudyState:
         if dict(latest) != dict(self.space):
             log.info("the space of study %r was extended by another process; this one goes on in it", self.name)
         self.spaces, self.table = [*earlier, latest], TrialTable.of(self.trials, latest)
+        self._changes += 1
 
     def _insert(self, found: Sequence[StoredTrial]) -> None:
         """All at once where they are the next ones, as when a study is opened; else one after the other."""
@@ -197,6 +199,7 @@ class StudyState:
             with contextlib.suppress(ConfigError):  # one after the other shows which does not fit
                 self.table.put_all(known, trials)
                 self.trials.extend(trials)
+                self._changes += 1
                 return
         for stored in found:
             self._insert_one(stored)
@@ -212,6 +215,7 @@ class StudyState:
             self.trials.append(trial)
         else:
             self.trials[trial.number] = trial
+        self._changes += 1
         if trial.finished:
             self.release(trial.number)
         return trial
@@ -226,7 +230,7 @@ class StudyState:
     @property
     def history(self) -> History:
         """The trials that this process knows of, shared with the study: to look at, not to change."""
-        key = self.table.version, self.space, self.settings.maximize
+        key = self._changes, self.space, self.settings.maximize
         if self._history is None or self._history_key != key:
             view = History(PersistentList(self.trials), self.space, self.settings.maximize, self.table, self.table.version)
             self._history, self._history_key = view, key

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from ..acquisition.base import Acquisition
 from ..budget import Budget
 from ..cost.base import CostModel
 from ..data.dataset import to_dataset
@@ -23,9 +24,10 @@ from ..data.history import History
 from ..data.intermediate import asked_again
 from ..data.trial import State, Trial
 from ..data.visited import VisitedSet
-from ..errors import Conflict, NothingFits, OverBudget, SpaceExhausted
-from ..search.base import LazyFits, Method, SearchContext
+from ..errors import Conflict, MethodError, NothingFits, OverBudget, SpaceExhausted
+from ..search.base import LazyFits, Method, SearchContext, SearchMethod
 from ..search.batch import suggest_many
+from ..search.bayes import Bayes
 from ..search.budget_filter import filter_by_budget
 from ..search.pruning import PruningForecast, pruning_forecast
 from ..search.recommend import RecommendedPoint, recommend
@@ -33,7 +35,7 @@ from ..space.encoding import Encoding
 from ..space.space import Config, Space
 from ..storage.base import Limits
 from ..surrogate.base import Surrogate, training_size
-from ..surrogate.belief import Spending
+from ..surrogate.belief import Belief, Spending
 from ..termination.base import Rule, StopRule, Verdict
 from .registry import acquisition_class
 from .study_state import StudyState
@@ -177,16 +179,22 @@ class Suggester:
 
     def check_rule(self, budget: Budget | None) -> Verdict:
         """The rule's verdict, from the belief that the next suggestion uses too."""
-        assert self.rule is not None
-        trusted = isinstance(self.rule, StopRule)
-        history = self.state.history if trusted else self.state.detached_history()  # a copy for foreign code
-        belief = None
-        if history.number_of(State.DONE) and (not isinstance(self.rule, StopRule) or self.rule.needs_belief(history)):
+        rule, context = self.rule, self.context(budget=budget)
+        assert rule is not None
+        own = is_own_class(rule)
+        history = self.state.history if own else self.state.detached_history()  # a copy for code from outside
+        wanted = rule.needs_belief(history) if isinstance(rule, StopRule) else True
+        belief: Any = None
+        if wanted and context.data.finished:
             began = time.perf_counter()
-            belief = self.context(budget=budget).belief(costs=not isinstance(self.rule, StopRule) or self.rule.wants_cost)
+            costs = rule.wants_cost if own and isinstance(rule, StopRule) else True
+            belief = context.belief(costs=costs) if own else LazyBelief(partial(context.belief, costs=costs))
             self.seconds += time.perf_counter() - began
-        self.checked = self.rule.check(history, belief)
-        return self.checked
+        verdict = rule.check(history, belief)
+        if not isinstance(verdict, Verdict):
+            raise MethodError(f"{type(rule).__name__}.check must return st.Verdict(stop, reason), not {verdict!r}")
+        self.checked = verdict
+        return verdict
 
     def recommend(
         self, history: History | None = None, *, tried: bool = False, budget: Budget | None = None
@@ -201,11 +209,32 @@ class Suggester:
         """Whether a running trial with such reports may still become the answer; None where there is no forecast."""
         with self.state.lock:
             began = time.perf_counter()
-            kind = acquisition_class(str(trial.suggestion.get("by", "")))
-            seeks = kind is not None and bool(kind.seeks_information)
+            own = self.method.acquisition if isinstance(self.method, Bayes) else self.method
+            by = str(trial.suggestion.get("by", ""))
+            kind = type(own) if type(own).__name__ == by else acquisition_class(by)
+            seeks = kind is not None and issubclass(kind, (Acquisition, SearchMethod)) and kind.seeks_information
             found = pruning_forecast(self.context(budget=budget), trial, reports, seeks_information=seeks)
             self.seconds += time.perf_counter() - began
             return found
+
+
+class LazyBelief:
+    """A belief that is fitted when it is first looked at: for rules from outside, which may not look at it at all."""
+
+    def __init__(self, fit: Callable[[], Belief]) -> None:
+        self._fit = fit
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self).setdefault("_belief", None) or self._fitted(), name)
+
+    def _fitted(self) -> Belief:
+        found = vars(self)["_belief"] = self._fit()
+        return found
+
+
+def is_own_class(part: object) -> bool:
+    """Whether an object's class comes from this library."""
+    return type(part).__module__.split(".")[0] == "shoestring"
 
 
 def same_objects(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:

@@ -27,6 +27,7 @@ from ..cost.base import CostModel, CostObservations, CostPosterior, needs_no_dat
 from ..cost.base import to_warm_start as cost_warm_start
 from ..cost.censored import fit_costs
 from ..data.dataset import Dataset
+from ..data.trial_table import SAME_POINT
 from ..numerics import Array, cholesky, single_threaded
 from ..space.encoding import Encoding
 from .base import Fit, Surrogate
@@ -43,7 +44,6 @@ log = logging.getLogger("shoestring")
 MAX_AUXILIARY_ROWS = 400  # rows that the feasibility and the cost model learn from at most: neither needs to be known better
 MIN_GRADIENT_SHARE = 0.5  # a gradient that was reported with this share of the trials is expected with the next one
 FAILURE_FLOOR = 0.0  # the average of standardised values: what a predicted failure counts as, at best
-SAME_POINT = 1e-9
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from ..acquisition.optimize.optimizer import Optimum
 from ..data.dataset import to_dataset
 from ..data.history import History
 from ..errors import SpaceExhausted
+from ..numerics import single_threaded
 from ..surrogate.belief import Belief
 from ..surrogate.gp import GP
 from .base import CANDIDATES_ONLY, RULE_OPTIONS, StopRule, Verdict, belief_of, rule_optimizer
@@ -79,6 +80,7 @@ def gain_at(belief: Belief, optimum: Optimum) -> float:
     return belief.gain(features) * math.exp(chance)
 
 
+@single_threaded
 def check_threshold(
     what: str,
     acquisition: Acquisition,

@@ -10,7 +10,8 @@ To write one, derive from ``StopRule`` and define ``check(history, belief)``:
             return st.Verdict(len(history) >= self.most, f"{len(history)} of {self.most} trials")
 
 Rules are joined by ``|`` (either says stop) and ``&`` (both do). ``belief`` is the one that the next suggestion uses: the study's
-own surrogate, fitted once a step. A rule that is called by hand with a history alone fits one for itself (``belief_of``).
+own surrogate, fitted once a step; for a rule from outside it is fitted when the rule first looks at it. A rule that is called by
+hand with a history alone may fit one for itself (``belief_of``).
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ from ..cost.base import CostModel, expected_log_cost
 from ..data.dataset import to_dataset
 from ..data.history import History
 from ..errors import SpaceExhausted
-from ..numerics import Array
+from ..numerics import Array, single_threaded
 from ..surrogate.belief import Belief
 from ..surrogate.gp import GP
 from .base import CANDIDATES_ONLY, RULE_OPTIONS, StopRule, Verdict, belief_of, rule_optimizer, with_cost
@@ -56,6 +56,7 @@ class WorthIt(StopRule):
     def needs_belief(self, history: History) -> bool:
         return history.evaluations >= self.after
 
+    @single_threaded
     def check(self, history: History, belief: Belief | None = None) -> Verdict:
         found = history.evaluations
         if found < self.after:

@@ -51,7 +51,7 @@ from ..data.dataset import Dataset, to_dataset
 from ..data.history import History
 from ..data.trial import State
 from ..errors import MethodError
-from ..numerics import Array
+from ..numerics import Array, single_threaded
 from ..space.encoding import Encoding
 from ..surrogate.base import SurrogatePosterior
 from ..surrogate.belief import Belief, fit_belief
@@ -189,6 +189,7 @@ class BoundModel:
             return cls(history, Encoding(history.space), to_dataset(history), None)
         return cls(history, belief.encoding, belief.data, belief)
 
+    @single_threaded
     def bound(self, top: float, delta: float, enough: float = math.inf, *, caution: float = 1.0) -> Bound:
         """Equation 7 by a model of the best ``top`` of the evaluations, with beta ``caution`` times as large.
 

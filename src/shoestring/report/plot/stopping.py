@@ -32,8 +32,8 @@ def stopping(
     against  the x axis: the number of trials, or the cost spent
     """
     history = study.history
+    owner: Any = getattr(study, "study", study)
     if rule is None:
-        owner: Any = getattr(study, "study", study)
         rule = find_bound(owner.rule) or SureBound()
     found = np.cumsum([trial.state is State.DONE and history.at_target(trial) for trial in history])
     steps = [n for n in range(1, len(history) + 1) if found[n - 1] >= rule.after]
@@ -42,7 +42,9 @@ def stopping(
     x = [n if against == "trials" else spent[n - 1] / scale for n in steps]
     ax = axes_for(path, ax)
     past = [history.head(n) for n in steps]
-    ax.plot(x, [rule.bound(earlier).regret for earlier in past], color=INK, linewidth=2.0, label="bound", zorder=3)
+    beliefs = [owner.suggester.context(earlier).belief(costs=False) for earlier in past]  # those that the study's rule looks at
+    bounds = [rule.bound(earlier, belief).regret for earlier, belief in zip(past, beliefs, strict=True)]
+    ax.plot(x, bounds, color=INK, linewidth=2.0, label="bound", zorder=3)
     limits = [rule.threshold(earlier)[0] for earlier in past]
     if any(limit is not None for limit in limits):
         ax.plot(x, [math.nan if limit is None else limit for limit in limits], "--", color=BAD, label="threshold", zorder=2)
