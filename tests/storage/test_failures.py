@@ -2,7 +2,9 @@
 
 import os
 import sqlite3
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 from sqlalchemy import event
@@ -225,11 +227,17 @@ def _write_as_nobody(address):
         storage.close_connections()
 
 
-def test_a_read_only_file_is_an_error_and_can_be_used_later(tmp_path):
-    folder = tmp_path / "open"
+@pytest.fixture
+def public_folder():
+    """A folder that other users can enter; those of pytest are closed to them, also while another pytest starts."""
+    with tempfile.TemporaryDirectory(prefix="shoestring-") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+def test_a_read_only_file_is_an_error_and_can_be_used_later(public_folder):
+    folder = public_folder / "open"
     folder.mkdir()
-    for above in (tmp_path, *tmp_path.parents[:2]):
-        above.chmod(0o755)
     address = f"sqlite:///{folder}/tune.db"
     storage = open_storage(address)
     study = storage.begin("study", {})[0].id
