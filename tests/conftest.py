@@ -26,6 +26,7 @@ pytest.register_assert_rewrite("tests.execution.cluster_contract")  # so that wh
 def _registry(monkeypatch):
     """A class that a test registers is forgotten after it: another test may have one of the same name."""
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    monkeypatch.setattr(registry, "_read_entry_points", set(registry._read_entry_points))
 
 
 @pytest.fixture(scope="session")

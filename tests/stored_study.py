@@ -1,4 +1,4 @@
-"""A small study to be kept, and how it is looked at."""
+"""A small study in a storage, for tests of several parts."""
 
 import shoestring as st
 from tests.storage.places import Place

@@ -17,7 +17,6 @@ from typing import Any
 import pytest
 
 import shoestring
-from shoestring.state import registry
 
 ROOT = Path(__file__).parent.parent
 SOURCES = Path(shoestring.__file__).parent
@@ -67,8 +66,6 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_registered", dict(registry._registered))  # what a page registers is for that page
-    monkeypatch.setattr(registry, "_read_entry_points", set(registry._read_entry_points))
     space: dict[str, Any] = {"__name__": "page"}
     for line, code in blocks(page.read_text(encoding="utf-8")):
         compiled = compile("\n" * line + code, str(page), "exec", dont_inherit=True)  # an error has the lines of the page

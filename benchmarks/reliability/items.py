@@ -15,7 +15,8 @@ SIGNALS, OUTAGE, CLI = "tests/execution/test_interruption.py", "tests/execution/
 RUN, LARGE = "tests/cli/test_run.py", "tests/benchmarks/test_reliability.py"
 PERSISTENCE, REOPENED, REPLAY = (f"tests/state/test_{name}.py" for name in ("persistence", "reopened_studies", "replay"))
 RESUME, CONCURRENT = (f"tests/state/test_{name}.py" for name in ("resume", "concurrent_processes"))
-EXTEND, ROBUST, DROPPED = "tests/space/test_extend.py", "tests/search/test_robustness.py", "tests/test_dropped_connections.py"
+EXTEND, ROBUST = "tests/space/test_extend.py", "tests/search/test_robustness.py"
+DROPPED = "tests/execution/test_dropped_connections.py"
 WITHOUT_STORAGE = (17, 18, 19, 20, 23)  # about engines and objectives alone
 
 

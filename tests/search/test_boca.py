@@ -108,12 +108,12 @@ def test_an_interruption_changes_nothing():
     assert len({trial.suggestion["model"][FACTOR_KEY] for trial in own(whole)}) > 1
 
 
-def test_maximizing_is_minimizing_upside_down():
-    def upside_down(config):
+def test_maximizing_is_minimizing_the_negative():
+    def negative(config):
         return st.Outcome(-learning(config).value, cost=price(config))
 
     down = st.minimize(learning, SMALL, 14, method=st.BOCA(), model=st.GP(output="standard"), stop=None)
-    up = st.maximize(upside_down, SMALL, 14, method=st.BOCA(), model=st.GP(output="standard"), stop=None)
+    up = st.maximize(negative, SMALL, 14, method=st.BOCA(), model=st.GP(output="standard"), stop=None)
     assert configs(down) == configs(up)
 
 

@@ -212,7 +212,7 @@ def test_a_finite_space_is_never_repeated_and_then_exhausted(method):
 
 
 @each
-def test_maximizing_is_minimizing_upside_down(method):
+def test_maximizing_is_minimizing_the_negative(method):
     down = st.minimize(bowl, plane(), 12, method=method, seed=2)
     up = st.maximize(lambda config: -bowl(config), plane(), 12, method=method, seed=2)
     assert configs(down) == configs(up)

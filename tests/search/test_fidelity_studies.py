@@ -60,7 +60,7 @@ def test_trials_say_at_which_fidelity_they_are():
 
 
 @each_method
-def test_maximizing_is_minimizing_upside_down(method):
+def test_maximizing_is_minimizing_the_negative(method):
     model = st.GP(output="standard")
     down = st.minimize(paid, ONE, 9, method=method, model=model, **quick)
     up = st.maximize(lambda config: st.Outcome(-loss(config), cost=price(config)), ONE, 9, method=method, model=model, **quick)

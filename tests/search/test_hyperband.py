@@ -221,7 +221,7 @@ def test_what_does_not_fit_into_the_budget_leaves_its_place_to_be_filled():
     assert all("fits" in trial.suggestion["why"] for trial in stray)
 
 
-def test_maximizing_is_minimizing_upside_down():
+def test_maximizing_is_minimizing_the_negative():
     down = st.minimize(lambda config: config["x"], SMALL, 30, method=st.Hyperband(), seed=2)
     up = st.maximize(lambda config: -config["x"], SMALL, 30, method=st.Hyperband(), seed=2)
     assert configs(down) == configs(up)

@@ -1,4 +1,4 @@
-"""Stopping a trial early: when it no longer pays, what is then recorded, and that nobody is stopped who does not ask."""
+"""Pruning: when a trial is stopped early, what is then recorded, and that only trials that ask are stopped."""
 
 import dataclasses
 import time
@@ -75,7 +75,7 @@ def test_the_chance_is_that_of_draws_from_the_posterior():
     assert found.probability == pytest.approx(float((draws < best).mean()), abs=0.01)
 
 
-def test_without_a_model_data_at_the_target_or_a_place_nobody_can_tell():
+def test_without_a_model_or_data_at_the_target_or_a_fidelity_there_is_no_forecast():
     study = learned()
     study.enqueue({"x": 0.95})
     trial = study.ask()
@@ -86,7 +86,7 @@ def test_without_a_model_data_at_the_target_or_a_place_nobody_can_tell():
     assert pruning_forecast(context, trial, [{"value": 0.9, "fidelity": {}, "cost": None}]) is None
     low = dataclasses.replace(context.data, at_target=np.zeros(len(context.data.y), bool))
     assert pruning_forecast(context.with_data(low), trial, reports) is None
-    assert pruning_forecast(context, trial, reports_of(0.95, 11)) is None  # nobody was seen that early
+    assert pruning_forecast(context, trial, reports_of(0.95, 11)) is None  # no trial was seen that early
     few = context.data.select(np.arange(9))  # of these five were asked at 12 epochs
     assert pruning_forecast(context.with_data(few), trial, reports) is not None
     fewer = context.data.select(np.arange(8))
@@ -160,7 +160,7 @@ def test_a_value_that_was_not_reported_does_not_pass_for_one_of_the_target():
     assert trial.value == trial.reports[-1]["value"]
 
 
-def test_who_does_not_ask_or_has_no_model_is_not_stopped():
+def test_a_trial_that_does_not_ask_or_has_no_model_is_not_stopped():
     def objective(config, trial):
         for epochs in range(1, 49):
             trial.report(loss(config["x"], epochs), epochs=epochs, cost=float(epochs))
@@ -249,8 +249,8 @@ def training(stopping):
 @pytest.mark.parametrize(("log", "saved"), [(True, 0.3), (False, 0.1)])
 def test_stopping_early_saves_much_and_finds_the_same(log, saved):
     space = st.Space(x0=st.Float(0, 1), x1=st.Float(0, 1), epochs=st.Fidelity(1, 50, log=log))
-    result = st.minimize(training(True), space, 30, method=st.LogEI(), seed=0)
-    assert result.spent < (1 - saved) * 30 * 50
+    result = st.minimize(training(True), space, 20, method=st.LogEI(), seed=0)
+    assert result.spent < (1 - saved) * 20 * 50
     assert branin(result.recommended.config) < 0.6  # 0.398 at best, and 300 at worst
-    others = st.minimize(training(False), space, 30, method=st.LogEI(), seed=0)
-    assert others.spent == 30 * 50
+    others = st.minimize(training(False), space, 3, method=st.Random(), seed=0)
+    assert others.spent == 3 * 50

@@ -157,7 +157,7 @@ def test_other_fidelities_are_not_compared():
     assert asked[1].config["epochs"] == 10
 
 
-def test_maximizing_is_minimizing_upside_down():
+def test_maximizing_is_minimizing_the_negative():
     down = st.minimize(bowl, plane(), 20, method=st.TPE(), seed=2)
     up = st.maximize(lambda config: -bowl(config), plane(), 20, method=st.TPE(), seed=2)
     assert configs(down) == configs(up)

@@ -12,7 +12,7 @@ def opened(place):
     return study(place, method=st.Random())
 
 
-def test_a_run_that_begins_does_not_take_the_stop_away_from_one_that_has_not_looked(database):
+def test_a_run_that_begins_does_not_cancel_a_stop_that_another_run_has_not_seen(database):
     running, stopping, beginning = opened(database), opened(database), opened(database)
     later = []
 
@@ -28,7 +28,7 @@ def test_a_run_that_begins_does_not_take_the_stop_away_from_one_that_has_not_loo
     assert len(result.history) == 3
 
 
-def test_the_reason_is_told_while_it_is_there(database):
+def test_the_reason_can_be_read_after_the_run(database):
     running, stopping = opened(database), opened(database)
     result = running.minimize(lambda config: stopping.halt("lunch") or 1.0, 50)
     assert (result.stop.kind, result.stop.reason) == ("halted", "lunch")

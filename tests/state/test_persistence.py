@@ -1,4 +1,4 @@
-"""Studies in a storage: found again, shared, resumed, extended, replayed."""
+"""Studies in a storage: opened again, shared by several processes, resumed, extended."""
 
 import os
 import random
@@ -60,13 +60,13 @@ def test_what_another_process_tells_is_known_here(database):
     one.tell(first, 0.5, cost=1.0)
     other.tell(second, 0.25, cost=1.0)
     assert one.best.value == other.best.value == 0.25
-    one.tell(1, 0.25, cost=1.0)  # once more, by somebody else: nothing changes
+    one.tell(1, 0.25, cost=1.0)  # once more, by another process: nothing changes
     with pytest.raises(st.TrialError, match="already done"):
         one.tell(1, 0.1, cost=1.0)
     assert one.ask().number == 2
 
 
-def test_what_somebody_else_tells_of_a_running_trial_does_not_end_the_run(database, caplog):
+def test_a_result_that_another_process_reports_for_a_running_trial_does_not_end_the_run(database, caplog):
     kept = study(database, method=st.Random())
 
     def told_by_hand(config, trial):
@@ -116,20 +116,22 @@ def test_a_budget_is_that_of_the_study_not_of_the_process(database):
     assert len(limited.minimize(greedy, 8).history) in (8, 9)  # the last one that the other asked had no budget to keep to
 
 
-def test_the_trial_of_a_worker_that_is_gone_comes_back(database):
-    gone = study(database, lease=0.5)
-    lost = gone.ask(lease=0.2)
-    time.sleep(0.6)
+def test_the_trial_of_a_worker_that_is_gone_comes_back(database, monkeypatch):
+    database.use_fake_clock(monkeypatch)
+    gone = study(database)
+    lost = gone.ask(lease=20)
+    database.wait(60)
     going_on = study(database)
     again = going_on.ask()
     assert again.config == lost.config
     assert (again.number, going_on.history[lost.number].state) == (1, st.State.ABANDONED)
 
 
-def test_a_late_result_is_kept_and_both_costs_are_charged(database):
+def test_a_late_result_is_kept_and_both_costs_are_charged(database, monkeypatch):
+    database.use_fake_clock(monkeypatch)
     slow, quick = study(database, unit="USD"), study(database, unit="USD")
-    first = slow.ask(lease=0.1)
-    time.sleep(0.3)
+    first = slow.ask(lease=10)
+    database.wait(30)
     second = quick.ask()
     assert second.config == first.config
     slow.tell(first, 0.5, cost=3.0)
@@ -141,7 +143,7 @@ def test_a_late_result_is_kept_and_both_costs_are_charged(database):
 def test_a_living_worker_keeps_its_trial(database):
     owner, other = study(database, lease=0.4), study(database)
     mine = owner.ask()
-    time.sleep(1.2)  # three leases
+    time.sleep(0.9)  # more than two leases
     assert other.ask().config != mine.config
     assert other.history[mine.number].state is st.State.RUNNING
 

@@ -1,4 +1,4 @@
-"""What trials report while others are suggested: replay knows how much of it there was."""
+"""Intermediate values that trials report while others are suggested: replay uses those that were there at that moment."""
 
 import threading
 from dataclasses import replace
@@ -60,7 +60,7 @@ def test_a_method_that_looks_at_reports_of_running_trials(sqlite_place, space):
 
 @pytest.mark.parametrize("method", [st.CFKG(), "auto"], ids=["CFKG", "auto"])
 def test_a_late_result_of_an_abandoned_trial_does_not_hide_what_it_had_reported(sqlite_place, method):
-    """Its reports were data while nobody had asked its config again."""
+    """Its reports are data until its config is asked again."""
     kept = study(sqlite_place, method)
     for _ in range(4):
         trial = kept.ask()
@@ -78,20 +78,20 @@ def test_a_late_result_of_an_abandoned_trial_does_not_hide_what_it_had_reported(
 
 @pytest.mark.parametrize("method", [st.CFKG(), "auto"], ids=["CFKG", "auto"])
 def test_trials_that_report_in_threads(sqlite_place, method):
-    reported = [threading.Event() for _ in range(8)]
+    reported = [threading.Event() for _ in range(6)]
 
     def train(config, trial):
         for step in range(1, int(config["s"]) + 1):
             trial.report(curve(config, step), s=step)
         reported[trial.number].set()
-        if trial.number < 7:  # it ends, and the next is asked, while another one that has reported runs
+        if trial.number < 5:  # it ends, and the next is asked, while another one that has reported runs
             assert reported[trial.number + 1].wait(60)
         return st.Outcome(curve(config, config["s"]), cost=float(config["s"]))
 
     kept = study(sqlite_place, method)
-    kept.minimize(train, 8, workers=2, threads=True)
+    kept.minimize(train, 6, workers=2, threads=True)
     assert all("reports" in trial.basis for trial in kept.history[2:])
-    assert replayed(sqlite_place, method) == (8, None)
+    assert replayed(sqlite_place, method) == (6, None)
 
 
 def test_a_trial_that_was_stopped_early_is_seen_as_it_was_asked(sqlite_place):

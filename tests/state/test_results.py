@@ -1,4 +1,4 @@
-"""What a study hands out is a copy: nothing done to it reaches the study."""
+"""Results as a study records and returns them: what it returns is a copy, and nothing done to it reaches the study."""
 
 import json
 import threading
@@ -42,7 +42,7 @@ def test_no_record_that_is_handed_out_can_spoil_the_study():
 def test_a_result_stays_what_it_was_when_its_study_goes_on():
     study = st.Study(SPACE, seed=0)
     early = study.minimize(value, 5)
-    study.minimize(value, 25)
+    study.minimize(value, 14)
     assert len(early.history) == 5
     assert early.study.recommend(early.history, tried=True).number < 5
     assert "5" in str(early).splitlines()[0]

@@ -47,7 +47,7 @@ PROBLEMS = {
 @pytest.mark.parametrize("name", list(PROBLEMS))
 def test_a_few_seeds(name):
     objective, space = PROBLEMS[name]
-    assert chance_that_it_is_luck(objective, space, 22, 6) < 0.02
+    assert chance_that_it_is_luck(objective, space, 18, 5) < 0.02
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ def test_it_scales_with_the_values(folds, factor, shift):
     assert standard_error(changed) == pytest.approx(abs(factor) * standard_error(folds), rel=1e-6, abs=1e-6)
 
 
-def test_folds_that_are_not_finite_are_left_out():
+def test_folds_that_are_not_finite_are_ignored():
     assert standard_error([0.1, math.nan, 0.3, math.inf], [1, 5, 1, 5]) == pytest.approx(math.sqrt((0.5 + 1 / 11) * 0.01))
     assert standard_error([0.1, math.nan]) is None
     assert standard_error([0.1]) is None

@@ -1,4 +1,4 @@
-"""How long a study took: the time during which anybody was at work on it, however many they were."""
+"""The clock of a run: the time during which at least one process was at work on a study, however many there were."""
 
 import threading
 import time
@@ -63,7 +63,7 @@ def test_at_the_same_time_does_not(sqlite_place, now):
     assert at_end(sqlite_place) == 60.0
 
 
-def test_whoever_comes_later_or_leaves_earlier_changes_nothing(sqlite_place, now):
+def test_a_process_that_starts_later_or_ends_earlier_changes_nothing(sqlite_place, now):
     first = worker(sqlite_place, now)
     now.now = 5.0
     look(first)
@@ -76,7 +76,7 @@ def test_whoever_comes_later_or_leaves_earlier_changes_nothing(sqlite_place, now
     assert at_end(sqlite_place) == 20.0
 
 
-def test_one_that_says_nothing_for_long_is_believed_when_it_does(sqlite_place, now):
+def test_the_time_of_a_process_that_was_silent_for_long_counts(sqlite_place, now):
     """A long trial: its process writes nothing until it is done. What others counted meanwhile goes on from there."""
     slow = worker(sqlite_place, now)
     now.now = 30.0
@@ -90,7 +90,7 @@ def test_one_that_says_nothing_for_long_is_believed_when_it_does(sqlite_place, n
     assert look(quick) == 70.0
 
 
-def test_no_time_is_counted_twice_between_two_looks(sqlite_place, now):
+def test_no_time_is_counted_twice_between_two_updates(sqlite_place, now):
     one, other = worker(sqlite_place, now), worker(sqlite_place, now)
     now.now = 10.0
     look(one)
@@ -126,7 +126,7 @@ def test_less_than_a_second_is_not_lost(sqlite_place, now, monkeypatch):
     assert at_end(sqlite_place) == 3.75
 
 
-def test_a_storage_that_is_away_is_told_later(sqlite_place, now, monkeypatch, caplog):
+def test_time_during_an_outage_of_the_storage_is_written_later(sqlite_place, now, monkeypatch, caplog):
     clock = worker(sqlite_place, now)
 
     def away(*words, **options):

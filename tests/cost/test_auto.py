@@ -7,7 +7,7 @@ from shoestring.cost.auto import PARTS, PRIOR_WEIGHTS, SCORE_TEMPERATURE, AutoCo
 from shoestring.cost.base import to_warm_start
 from shoestring.cost.linear import LinearCost
 from shoestring.space.encoding import Encoding
-from tests.surrogate.cost.laws import boosting_space, draw, observed, points, product_law, rmse
+from tests.cost.laws import boosting_space, draw, observed, points, product_law, rmse
 
 SPACE = boosting_space()
 ENCODING = Encoding(SPACE)

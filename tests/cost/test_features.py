@@ -6,9 +6,9 @@ from hypothesis import strategies as draws
 import shoestring as st
 from shoestring.cost.linear import CostFeatures
 from shoestring.space.encoding import Encoding
+from tests.cost.laws import every_kind, inner_points
 from tests.differences import gradients_of
 from tests.spaces import spaces
-from tests.surrogate.cost.laws import every_kind, inner_points
 
 
 @pytest.mark.parametrize("parameter", [st.Float(0.2, 5), st.Int(2, 9), st.Int(1, 64, log=True), st.Float(0.5, 3, step=0.5)])

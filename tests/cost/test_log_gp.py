@@ -5,7 +5,7 @@ from shoestring.cost.log_gp import LogGPCost
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
 from shoestring.surrogate.posterior import Posterior
-from tests.surrogate.cost.laws import (
+from tests.cost.laws import (
     boosting_space,
     check_gradients,
     draw,

@@ -9,8 +9,7 @@ from shoestring.cost.linear import LinearCost, LinearPosterior, Ridge, penalties
 from shoestring.cost.log_gp import LogGPCost
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
-from tests.spaces import spaces
-from tests.surrogate.cost.laws import (
+from tests.cost.laws import (
     boosting_space,
     check_gradients,
     draw,
@@ -21,6 +20,7 @@ from tests.surrogate.cost.laws import (
     product_law,
     rmse,
 )
+from tests.spaces import spaces
 
 SPACE = boosting_space()
 ENCODING = Encoding(SPACE)

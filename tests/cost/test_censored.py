@@ -9,7 +9,7 @@ from shoestring.cost.censored import expected_above, fit_costs
 from shoestring.cost.linear import LinearCost
 from shoestring.cost.log_gp import LogGPCost
 from shoestring.space.encoding import Encoding
-from tests.surrogate.cost.laws import boosting_space, draw, points, product_law, rmse
+from tests.cost.laws import boosting_space, draw, points, product_law, rmse
 
 SPACE = boosting_space()
 ENCODING = Encoding(SPACE)

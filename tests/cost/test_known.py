@@ -8,7 +8,7 @@ from shoestring.cost.known import KnownCost
 from shoestring.cost.linear import LinearCost
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
-from tests.surrogate.cost.laws import every_kind, inner_points, observed, points
+from tests.cost.laws import every_kind, inner_points, observed, points
 
 SPACE = every_kind()
 ENCODING = Encoding(SPACE)

@@ -10,7 +10,7 @@ from shoestring.cost.transfer import TransferCost
 from shoestring.cost.transfer_regressors import REGRESSORS
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
-from tests.surrogate.cost.laws import (
+from tests.cost.laws import (
     boosting_space,
     check_gradients,
     draw,

@@ -4,7 +4,7 @@ from shoestring.cost.auto import Mixture, mix
 from shoestring.cost.linear import LinearCost
 from shoestring.cost.log_gp import LogGPCost
 from shoestring.space.encoding import Encoding
-from tests.surrogate.cost.laws import boosting_space, draw, points
+from tests.cost.laws import boosting_space, draw, points
 
 SPACE = boosting_space()
 ENCODING = Encoding(SPACE)

@@ -8,7 +8,7 @@ from shoestring.cost.base import CostModel, CostPosterior, check_cost_model, nee
 from shoestring.cost.linear import LinearCost
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
-from tests.surrogate.cost.laws import boosting_space, draw
+from tests.cost.laws import boosting_space, draw
 
 LIBRARY = [st.AutoCost(), st.LinearCost(), st.LogGPCost(), st.ResidualGPCost(), st.KnownCost(lambda config: 1.0)]
 
