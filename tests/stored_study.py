@@ -1,5 +1,7 @@
 """A small study in a storage, for tests of several parts."""
 
+from functools import cache
+
 import shoestring as st
 from tests.storage.places import Place
 
@@ -21,3 +23,11 @@ def study(place, **options):
     """``place``: where it is opened anew, as another process would; an address; or None, in memory."""
     storage = place.open() if isinstance(place, Place) else place
     return st.Study(SPACE, **({"seed": 3, "stop": None, "name": "bowl"} | options), storage=storage)
+
+
+@cache
+def configs_in_memory(count, method="auto"):
+    """The configs of such a study that is in no storage, without an interruption: what every other one is compared with."""
+    whole = study(None, method=method)
+    whole.minimize(bowl, count)
+    return configs(whole)

@@ -188,6 +188,7 @@ def test_the_real_demo_in_a_pipe(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals differ")
+@pytest.mark.slow
 def test_a_real_ctrl_c_ends_the_real_demo_with_its_result(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-u", "-m", "shoestring", "demo", "--budget", "16"],

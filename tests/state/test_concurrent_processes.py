@@ -9,7 +9,7 @@ import pytest
 
 import shoestring as st
 from tests.storage.crowd import crowd, worker
-from tests.stored_study import bowl, configs, study
+from tests.stored_study import bowl, configs, configs_in_memory, study
 
 SMALL = st.Space(a=st.Choice(1, 2, 3), b=st.Choice(1, 2, 3), c=st.Choice(1, 2, 3))
 LEASE = 0.6  # seconds
@@ -49,12 +49,11 @@ def test_a_killed_worker_leaves_its_trial_to_others(database):
     with worker(_die_in_a_trial, database.address) as (process, _):
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    going_on, whole = study(database), study(None)
+    going_on = study(database)
     assert going_on.history[9].state is st.State.RUNNING
     going_on.minimize(bowl, 11)  # at once: it can be seen that the worker is dead
-    whole.minimize(bowl, 11)
     assert going_on.history[9].state is st.State.ABANDONED
-    assert configs(going_on) == configs(whole)
+    assert configs(going_on) == configs_in_memory(11)
     assert len(going_on.history.having(st.State.DONE)) == 11
 
 

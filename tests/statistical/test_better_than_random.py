@@ -44,8 +44,18 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("name", list(PROBLEMS))
+@pytest.mark.parametrize("name", ["Hartmann-3", "mixed and conditional"])
 def test_a_few_seeds(name):
+    assert_better_by_few_seeds(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Branin", "Branin with failures"])
+def test_a_few_seeds_on_other_problems(name):
+    assert_better_by_few_seeds(name)
+
+
+def assert_better_by_few_seeds(name):
     objective, space = PROBLEMS[name]
     assert chance_that_it_is_luck(objective, space, 18, 5) < 0.02
 

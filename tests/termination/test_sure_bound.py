@@ -22,12 +22,13 @@ def test_early_exits_do_not_change_the_verdict():
         assert st.SureBound(factor * exact).check(study.log).stop == (factor > 1)
 
 
+@pytest.mark.slow
 def test_it_is_within_its_tolerance_more_often_than_not_stopping_too_early():
     stops = []
-    for seed in range(2):
+    for seed in range(4):
         study = st.Study(plane(2), method=st.EI(), stop=st.SureBound(0.3), seed=seed)
         result = study.minimize(branin, budget=70)
         stops.append(result.stop.kind == "rule")
         if stops[-1]:
             assert result.best.value - 0.397887 <= 0.3
-    assert sum(stops) >= 1
+    assert sum(stops) >= 2
