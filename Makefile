@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-sklearn-lowest
-PYTEST := $(BIN)/python -m pytest -n logical --dist=worksteal
+# Three workers, also on two cores: many tests wait for another process.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist=worksteal
 # Tests start many processes; without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
