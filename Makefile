@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist=worksteal
 # Tests start many processes; without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-all fast-tests all-tests test-sklearn-lowest lint bench clean
+.PHONY: demo test test-all fast-tests all-tests test-sklearn-lowest lint bench docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/shoestring demo
@@ -37,6 +37,10 @@ bench: $(VENV)/.bench
 	$(BIN)/python -m benchmarks.latency --quick --json
 	$(BIN)/python -m benchmarks.regret --quick --json
 
+# The site, in site/: a warning is an error. It needs nothing from the network, to be made or to be read.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -q -E -W --keep-going -d build/doctrees docs site
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
@@ -47,6 +51,10 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[sklearn,plots,test]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[sklearn,plots,docs]"
 	touch $@
 
 # torch first and alone, so that botorch finds the version that the peers extra names and brings no other.
@@ -63,4 +71,4 @@ $(LOWEST)/.test: pyproject.toml
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) build dist .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(LOWEST) build dist site .pytest_cache .mypy_cache .ruff_cache

@@ -4,7 +4,7 @@ from scipy.stats import loguniform, randint
 from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
-from shoestring.integrations.sklearn import ShoestringSearchCV
+import shoestring as st
 
 X, y = load_breast_cancer(return_X_y=True)
 
@@ -16,7 +16,7 @@ space = {
 }
 
 if __name__ == "__main__":
-    search = ShoestringSearchCV(DecisionTreeClassifier(random_state=0), space, n_iter=60, random_state=0).fit(X, y)
+    search = st.ShoestringSearchCV(DecisionTreeClassifier(random_state=0), space, n_iter=60, random_state=0).fit(X, y)
     print(f"best    {search.best_score_:.4f} with {search.best_params_}")
     print(f"spent   {search.spent_:.2f} s on {len(search.history_)} candidates")
     print(f"stopped {search.stop_reason_}")

@@ -1,3 +1,4 @@
+import logging
 import os
 import signal
 
@@ -27,6 +28,15 @@ def _registry(monkeypatch):
     """A class that a test registers is forgotten after it: another test may have one of the same name."""
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     monkeypatch.setattr(registry, "_read_entry_points", set(registry._read_entry_points))
+
+
+@pytest.fixture(autouse=True)
+def _verbosity():
+    """What a test sets by ``st.set_verbosity``, a page of the docs for example, ends with it."""
+    yield
+    log = logging.getLogger("shoestring")
+    if log.level != logging.NOTSET:
+        log.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from ._optuna_names import IN_THE_MODULE, attribute_error
 from .acquisition.base import Acquisition
 from .acquisition.cost_aware import CEI, EIAlpha, EICool, EIpu
 from .acquisition.entropy_search import ES
@@ -40,6 +41,7 @@ from .errors import (
     ExecutionError,
     MethodError,
     NothingFits,
+    ObjectiveError,
     OutcomeError,
     ShoestringError,
     SpaceError,
@@ -53,6 +55,7 @@ from .execution.dask_executor import DaskExecutor
 from .execution.ray_executor import RayExecutor
 from .optimize import maximize, minimize
 from .report.result import Recommendation, Result
+from .report.trial_log import set_verbosity
 from .search.base import SearchMethod
 from .search.boca import BOCA
 from .search.bore import BORE
@@ -88,17 +91,31 @@ __all__ = [  # in the order of the data flow
     "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
-    "StudyError", "StorageError", "StorageUnavailable", "Away", "ExecutionError", "TrialError", "SpaceExhausted", "NothingFits",
+    "StudyError", "StorageError", "StorageUnavailable", "Away", "ObjectiveError", "ExecutionError", "TrialError", "SpaceExhausted", "NothingFits",
     "Acquisition", "AcquisitionOptimizer", "Selection", "SearchMethod", "Surrogate", "SurrogatePosterior", "Fit", "StopRule",
     "CostModel", "CostPosterior", "Subset", "register",
-    "plot",
+    "set_verbosity", "plot", "ShoestringSearchCV",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
     if name == "plot":  # needs matplotlib, so it is imported when asked for
         return import_module(".report.plot", __name__)
-    raise AttributeError(f"module 'shoestring' has no attribute {name!r}")
+    if name == "ShoestringSearchCV":  # needs scikit-learn
+        try:
+            return import_module(".integrations.sklearn", __name__).ShoestringSearchCV
+        except ImportError as missing:
+            return _unavailable(name, missing)
+    raise attribute_error("module 'shoestring'", name, IN_THE_MODULE)
+
+
+def _unavailable(name: str, missing: ImportError) -> type:
+    """A class in place of one whose library is not installed. The error comes with its use: help(st) and import * still work."""
+
+    def say_so(self: object, *args: object, **options: object) -> None:
+        raise ImportError(str(missing)) from missing
+
+    return type(name, (), {"__init__": say_so, "__doc__": f"Not available here: {missing}."})
 
 
 def __dir__() -> list[str]:

@@ -20,9 +20,9 @@ def duration(seconds: float) -> str:
     """A length of time: 85 is "1 m 25 s", 0.0123 is "12.3 ms"."""
     if seconds == 0:
         return "0 s"
-    if seconds < 1:
+    if seconds < 0.9995:  # or it would be shown as 1e+03 ms
         return f"{seconds * 1000:.3g} ms"
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.3g} s"
     whole = round(seconds)
     if whole < 3600:

@@ -10,7 +10,11 @@ import numpy as np
 
 from .errors import BudgetError, MethodError, ShoestringError
 
-_SECONDS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "hr": 3600.0, "d": 86400.0}
+_UNITS = {
+    0.001: "ms millisecond milliseconds", 1.0: "s sec secs second seconds", 60.0: "m min mins minute minutes",
+    3600.0: "h hr hrs hour hours", 86400.0: "d day days",
+}  # fmt: skip
+SECONDS_OF = {word: seconds for seconds, words in _UNITS.items() for word in words.split()}
 _TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")
 
 
@@ -81,9 +85,9 @@ def seconds_of(text: str) -> float:
     total, position = 0.0, 0
     while position < len(text):
         match = _TIME.match(text.lower(), position)
-        if match is None or match[2] not in _SECONDS:
-            raise BudgetError(f'budget={text!r} cannot be read; write it like "45s", "10m", "3h" or "1h 30m"')
-        total += float(match[1]) * _SECONDS[match[2]]
+        if match is None or match[2] not in SECONDS_OF:
+            raise BudgetError(f'budget={text!r} cannot be read; write it like "45s", "10m", "3h", "1h 30m" or "10 minutes"')
+        total += float(match[1]) * SECONDS_OF[match[2]]
         position = match.end()
     if total <= 0:
         raise BudgetError(f"budget={text!r} must be more than nothing")

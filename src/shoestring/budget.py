@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ._validation import is_number, plain, seconds_of
+from ._validation import SECONDS_OF, is_number, plain, seconds_of
 from .errors import BudgetError
 
 
@@ -14,11 +16,19 @@ from .errors import BudgetError
 class Budget:
     """The limits of a whole study, earlier runs included. The study ends at the first limit that it reaches.
 
-    trials    the number of trials; failed and running ones count, abandoned ones do not
-    seconds   wall-clock time inside ``minimize``; for processes that share a study, the time during which any of them runs
+    Use it for several limits at once, or for costs. For one limit a text or a number is enough: "10m", "20 USD", 40.
+
+    trials    the number of trials; failed and running ones count, abandoned ones and results from elsewhere do not
+    seconds   wall-clock time inside ``minimize``, the optimizer's own work included, with any number of workers; for processes
+              that share a study, the time during which any of them runs
     cost      the sum of the trials' costs, in ``unit``
     unit      the unit of costs; the study's unit if it is None
     per_hour  the price of an hour in that unit; trials that report no cost are charged for their time
+
+    >>> budget = st.Budget(cost=5, seconds=3600, unit="USD")
+    >>> result = st.minimize(lambda c: st.Outcome(c["x"], cost=1), st.Space(x=st.Float(0, 1)), budget, method=st.Random())
+    >>> len(result.history), result.unit
+    (5, 'USD')
     """
 
     trials: int | None = None
@@ -39,6 +49,8 @@ class Budget:
                 raise BudgetError(f"{name}= must be a positive number, not {limit!r}")
         if self.trials is not None and self.trials != int(self.trials):
             raise BudgetError(f"trials= must be a whole number, not {self.trials!r}")
+        if self.trials is not None:
+            object.__setattr__(self, "trials", int(self.trials))
 
 
 @dataclass(frozen=True)
@@ -64,15 +76,40 @@ class Allowance:
         return self if self.seconds is None else replace(self, seconds=self.seconds - elapsed)
 
 
+HOW_TO_WRITE = 'give "10m" (time), "20 USD" (cost), a number of trials, or st.Budget(...)'
+MIN_LIKENESS = 0.7  # of a unit to a word for time, from which it is taken for a typing error
+_AMOUNT = re.compile(r"\s*(?P<number>\d+\.?\d*|\.\d+)\s*(?P<unit>[^\W\d_]{2,}|[$€£¥])\s*")
+
+
 def read_budget(budget: Any) -> Budget:
-    """The Budget for ``"10m"`` (a cost in seconds), for an int (trials), or for a Budget itself."""
+    """The Budget for ``"10m"`` (wall-clock time), ``"20 USD"`` (cost), ``40`` or ``"40 trials"``, or for a Budget itself."""
     if isinstance(budget, Budget):
         return budget
     budget = plain(budget)
     if isinstance(budget, bool) or budget is None:
-        raise BudgetError('a budget is needed: "10m", a number of trials, or st.Budget(...)')
+        raise BudgetError(f"a budget is needed; {HOW_TO_WRITE}")
     if isinstance(budget, int):
         return Budget(trials=budget)
     if isinstance(budget, str):
-        return Budget(cost=seconds_of(budget), unit="s")
-    raise BudgetError(f'budget={budget!r} cannot be read; give "10m", "3h", "45s", a number of trials, or st.Budget(...)')
+        return read_budget_text(budget)
+    if isinstance(budget, float):
+        raise BudgetError(f"budget={budget!r} has no unit: is it time or cost? {HOW_TO_WRITE[0].upper()}{HOW_TO_WRITE[1:]}")
+    raise BudgetError(f"budget={budget!r} cannot be read; {HOW_TO_WRITE}")
+
+
+def read_budget_text(text: str) -> Budget:
+    """A budget from ``10m`` or ``10 minutes`` (time), ``40`` or ``40 trials``, or ``20 USD`` (cost in a unit)."""
+    words = text.strip()
+    if words.isdecimal():
+        return Budget(trials=int(words))
+    try:
+        return Budget(seconds=seconds_of(words))
+    except BudgetError:
+        found = _AMOUNT.fullmatch(words)
+        if found is None:
+            raise BudgetError(f"budget={text!r} cannot be read; {HOW_TO_WRITE}") from None
+        if difflib.get_close_matches(found["unit"].lower(), SECONDS_OF, cutoff=MIN_LIKENESS):  # "10 minuts" is no cost
+            raise
+    if found["unit"].lower() in ("trial", "trials"):
+        return Budget(trials=float(found["number"]))  # type: ignore[arg-type]  # checked there
+    return Budget(cost=float(found["number"]), unit=found["unit"])

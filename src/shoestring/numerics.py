@@ -9,9 +9,10 @@ import contextlib
 import functools
 import math
 import threading
+import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +24,15 @@ Array = NDArray[np.float64]
 class LazyModule:
     """A module that is imported when it is first used: SciPy takes 0.3 s, and many programs import this library to do little."""
 
+    import_seconds: ClassVar[float] = 0.0  # of all such modules so far: no part of the time that a suggestion takes
+
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, attribute: str) -> Any:
+        began = time.perf_counter()
         value = getattr(import_module(self._name), attribute)
+        LazyModule.import_seconds += time.perf_counter() - began
         setattr(self, attribute, value)  # found without this method from now on
         return value
 
@@ -37,9 +42,11 @@ if TYPE_CHECKING:
     from scipy import special as special
     from scipy.linalg import blas as blas
     from scipy.linalg import lapack as lapack
+    from scipy.stats import qmc as qmc
 else:
     linalg, special = LazyModule("scipy.linalg"), LazyModule("scipy.special")
     blas, lapack = LazyModule("scipy.linalg.blas"), LazyModule("scipy.linalg.lapack")
+    qmc = LazyModule("scipy.stats.qmc")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -49,7 +56,7 @@ ASYMPTOTIC_BELOW = -1e3  # z below which phi / Phi is -z: the quotient underflow
 
 @functools.cache
 def _threads() -> ThreadpoolController:
-    import_module("scipy.linalg.lapack")  # its BLAS is another one than NumPy's, and only libraries that are loaded are limited
+    _ = lapack.dpotrf  # loads it: its BLAS is another one than NumPy's, and only libraries that are loaded are limited
     return ThreadpoolController()
 
 

@@ -7,6 +7,7 @@ trial), so k trials, a pause and N - k more are the same as N trials.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -16,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ._format import amount, plural, rounded
+from ._optuna_names import OF_A_STUDY, hint_arguments, hint_attributes
 from ._validation import duration_seconds, number_between, whole_number
 from .budget import Budget, read_budget
 from .cost.base import CostModel
@@ -26,13 +28,18 @@ from .errors import BudgetError, MethodError, ShoestringError, SpaceError, Study
 from .execution.evaluate import Objective
 from .execution.executor import TrialExecutor
 from .execution.factory import make_executor
+from .execution.failure_limit import FailureLimit
+from .execution.interruption import OnInterrupt, after_interruption
 from .execution.runner import Runner
+from .report.importance import importance
 from .report.result import Recommendation, Result
+from .report.summary import trials_text
 from .search.auto import read_cost_model, read_search_method
 from .search.base import Method, SearchContext
 from .search.pareto import Front, pareto_front
 from .search.pruning import PruningForecast
 from .space.space import Space
+from .state.attributes import StudyAttributes
 from .state.checkpoints import Checkpoints
 from .state.persistence import (
     LEASE_SECONDS,
@@ -44,8 +51,9 @@ from .state.persistence import (
     read_json,
     to_json,
 )
+from .state.prior import add_prior
 from .state.probe import check_parts
-from .state.registry import texts_of
+from .state.registry import read_code, texts_of
 from .state.replay import Replay, replay
 from .state.results import Results, merged_outcome
 from .state.study_state import StudySettings
@@ -57,11 +65,16 @@ from .surrogate.subset import Subset
 from .termination.auto import read_rule
 from .termination.base import Rule, Verdict
 
+log = logging.getLogger("shoestring")
+
 INITIAL_TRIALS = 8  # of the initial design: after these the model is a better guide than chance
+
+EXECUTOR_OPTIONS = ("workers", "executor", "timeout", "threads", "raise_errors")
 
 Callback = Callable[["Study", Trial], object]
 
 
+@hint_attributes(OF_A_STUDY)
 class Study:
     """A search for the best config: ``ask`` and ``tell``, or ``minimize`` and ``maximize``.
 
@@ -79,10 +92,12 @@ class Study:
                that is there already is continued, also in several processes at once; ``extend=True`` widens its space to this one
     lease      seconds after which the trials of a lost worker are asked again; with a storage only
     initial    trials of the initial design
+    prior      earlier studies or results whose trials it starts with, as far as they fit the space
     checkpoints  the folder of ``trial.checkpoint_dir``, one of its own for each study; a temporary one by default
     unit       of the trials' costs; per_hour  what an hour costs in it, for trials that report no cost
     """
 
+    @hint_arguments
     def __init__(
         self,
         space: Space,
@@ -91,10 +106,10 @@ class Study:
         seed: int | None = 0,
         *,
         storage: str | os.PathLike[str] | Storage | None = None,
-        name: str = "study",
+        name: str | None = None,
         extend: bool = False,
         lease: float = LEASE_SECONDS,
-        unit: str = "s",
+        unit: str | None = None,
         model: Surrogate | None = None,
         subset: Subset | Literal["auto"] | None = "auto",
         cost_model: CostModel | Literal["auto"] = "auto",
@@ -103,6 +118,7 @@ class Study:
         per_hour: float | None = None,
         checkpoints: str | os.PathLike[str] | None = None,
         direction: Literal["minimize", "maximize"] = "minimize",
+        prior: Iterable[Any] = (),
     ) -> None:
         if not isinstance(space, Space):
             raise SpaceError(f"expected an st.Space, not {space!r}; write st.Space(x=st.Float(0, 1), ...)")
@@ -113,11 +129,16 @@ class Study:
         if seed is not None:
             seed = whole_number(seed, "seed", 0)
         planned = None if budget is None else read_budget(budget)
+        if unit is not None and planned is not None and planned.unit not in (None, unit):
+            raise BudgetError(f"unit={unit!r} and a budget in {planned.unit}: costs have one unit; give one of the two")
+        own_unit = unit if planned is None or planned.unit is None else planned.unit
+        method = read_code("method", method) if isinstance(method, str) else method
+        stop = read_code("stop", stop) if isinstance(stop, str) else stop
         settings = StudySettings(
             direction=direction,
             seed=int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed,
             initial=whole_number(initial, "initial", 1),
-            unit=unit if planned is None or planned.unit is None else planned.unit,
+            unit="s" if own_unit is None else own_unit,
             per_hour=per_hour if planned is None or planned.per_hour is None else planned.per_hour,
             budget=planned,
             code=texts_of({"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset}),
@@ -128,9 +149,13 @@ class Study:
         check_parts(space, search, surrogate, costs)
         self._checkpoints = Checkpoints(checkpoints)
         where = open_storage("memory" if storage is None else storage)
-        self.state = open_study(where, name, space, settings, extend=extend, lease=duration_seconds(lease, "lease"))
+        self.state = open_study(where, "study" if name is None else name, space, settings, extend=extend, lease=duration_seconds(lease, "lease"))
         self.suggester = Suggester(self.state, search, surrogate, costs, rule)
         self._results = Results(self.state)
+        if prior:
+            with self.state.lock:
+                self.state.refresh()
+                add_prior(self.state, prior)
 
     def __repr__(self) -> str:
         history, settings = self.state.history, self.state.settings
@@ -243,23 +268,30 @@ class Study:
         cost: float | None = None,
         folds: Sequence[float] | None = None,
         gradient: Mapping[str, float] | None = None,
+        metrics: Mapping[str, float] | None = None,
+        attrs: Mapping[str, Any] | None = None,
         error: str | None = None,
         censored: bool = False,
     ) -> Trial:
         """Record what came of a trial: a value (or the folds it is the mean of), or an error.
 
-        ``censored=True``: the evaluation was cut off, so the cost is a lower bound.
+        ``metrics`` and ``attrs`` are kept with it. ``censored=True``: the evaluation was cut off, so the cost is a lower bound.
 
         A NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost. Bad input raises
         OutcomeError and leaves the trial open; telling the same result twice changes nothing.
         """
-        outcome = merged_outcome(value, cost=cost, folds=folds, gradient=gradient)
+        outcome = merged_outcome(value, error, cost=cost, folds=folds, gradient=gradient, metrics=metrics, attrs=attrs)
         return self._results.tell(trial, outcome, error, censored).detached()
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Have a config asked next, after those enqueued before it."""
+        """Have a config asked next, after those enqueued before it. What it leaves open is suggested when it is asked."""
         with self.state.lock:
-            self.state.enqueue(self.space.check(config), {"by": "you", "why": "enqueued"})
+            whole = self.space.complete(config, self.space.decode(np.full(len(self.space), 0.5)))  # a ConfigError now, not later
+            if set(whole) - set(self.space.fidelities) <= set(config):
+                self.state.enqueue(self.space.check(config), {"by": "you", "why": "enqueued"})
+            else:
+                given = {name: whole[name] for name in config}
+                self.state.enqueue(given, {"by": "you", "why": "enqueued, the rest suggested", "partial": True})
 
     def add(
         self,
@@ -269,14 +301,28 @@ class Study:
         cost: float | None = None,
         folds: Sequence[float] | None = None,
         gradient: Mapping[str, float] | None = None,
+        metrics: Mapping[str, float] | None = None,
+        attrs: Mapping[str, Any] | None = None,
         error: str | None = None,
         censored: bool = False,
     ) -> Trial:
-        """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; the rest as for ``tell``."""
-        outcome = merged_outcome(value, cost=cost, folds=folds, gradient=gradient)
+        """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; the rest as for ``tell``.
+
+        The model learns from it. It takes nothing from the budget: this study has not paid for it.
+        """
+        outcome = merged_outcome(value, error, cost=cost, folds=folds, gradient=gradient, metrics=metrics, attrs=attrs)
         return self._results.add(config, outcome, error, censored).detached()
 
     # -- what happened -----------------------------------------------------------------------------------------------
+
+    @property
+    def attrs(self) -> StudyAttributes:
+        """Facts that you keep with the study, as a dict: ``study.attrs["data"] = "v3"``; stored at once."""
+        return StudyAttributes(self.state)
+
+    def set_attr(self, name: str, value: Any) -> None:
+        """``study.attrs[name] = value``"""
+        self.attrs[name] = value
 
     @property
     def history(self) -> History:
@@ -310,8 +356,21 @@ class Study:
     def result(self) -> Result:
         return self._result(self.history, Verdict(False, "not stopped"))
 
-    def _result(self, history: History, verdict: Verdict, budget: Budget | None = None) -> Result:
-        return Result(self, history, verdict, self.unit, self.suggester.seconds, budget)
+    def to_dataframe(self) -> Any:
+        """The trials as a DataFrame of pandas, one row per trial, as ``Result.to_dataframe`` says.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> trial = study.tell(study.ask(), 0.5, metrics={"accuracy": 0.93})
+        >>> study.to_dataframe()["metric_accuracy"].tolist()
+        [0.93]
+        """
+        return self.result.to_dataframe()
+
+    def _result(self, history: History, verdict: Verdict, budget: Budget | None = None, before: int = 0) -> Result:
+        own = self.suggester
+        return Result(
+            self, history, verdict, self.unit, own.seconds, budget, before, self.seconds, own.suggestions, {**own.effort.seconds}
+        )
 
     def recommend(self, history: History | None = None, *, tried: bool = False) -> Recommendation | None:
         """The config whose value the model predicts to be best, after all trials or after an earlier history.
@@ -331,6 +390,24 @@ class Study:
         """The EI-cost front at the present step, where each method would land on it, and the alpha of each landing."""
         with self.state.lock:
             return pareto_front(self.context)
+
+    def importance(self) -> dict[str, float]:
+        """The share of each parameter in what makes the value change, largest first; the shares sum to 1.
+
+        They are total Sobol indices of the model's prediction over the whole space, at the target fidelity: a parameter's own
+        effect and its interactions. Failed and running trials do not count. With few trials or much noise they are rough; a
+        StudyError while there are fewer than four finished trials, or than one more than there are parameters.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1), y=st.Float(0, 1)))
+        >>> for x in (0.0, 0.5, 1.0):
+        ...     for y in (0.0, 0.5, 1.0):
+        ...         added = study.add({"x": x, "y": y}, x + 2 * y)
+        >>> {name: round(share, 2) for name, share in study.importance().items()}
+        {'y': 0.8, 'x': 0.2}
+        """
+        with self.state.lock:
+            self.state.refresh()
+            return importance(self.context)
 
     @property
     def context(self) -> SearchContext:
@@ -381,6 +458,7 @@ class Study:
 
     # -- the loop ----------------------------------------------------------------------------------------------------
 
+    @hint_arguments
     def minimize(
         self,
         objective: Objective,
@@ -393,29 +471,35 @@ class Study:
         threads: bool = False,
         callbacks: Callback | Iterable[Callback] = (),
         raise_errors: bool = False,
+        fail_fast: bool = True,
+        max_failures: int | None = None,
+        on_interrupt: OnInterrupt | None = None,
         progress: bool | None = None,
         confirm: bool = False,
     ) -> Result:
         """Evaluate the objective until the budget is used up, counting what this study spent before.
 
-        A failed evaluation is recorded and charged, and the study goes on (``raise_errors=True`` raises instead). Ctrl-C
-        returns what was learnt; the same call again goes on from there. ``confirm=True`` keeps enough of the budget to
-        evaluate at the end what is then recommended, at the target fidelity, unless it was evaluated already.
+        A failed evaluation is recorded and charged, and the study goes on. But an objective that is broken ends it: while no
+        trial has succeeded, three failures of the same kind, or one that cannot be the config's fault, raise ObjectiveError.
 
-        workers    trials at once, each in a process; 1 is this process, one after the other. ``threads=True``: in threads of it
-        executor   have them evaluated by an Executor: st.DaskExecutor(...), st.RayExecutor(), those of concurrent.futures, ...;
-                   ``workers`` at once, by default as many as it says that it can run
-        timeout    of a trial, "10m" or seconds: then it is killed and has failed, with a cost that is a lower bound
-        retries    how often a trial that failed by an exception or a crash is tried again, as another trial
-        callbacks  called with (study, trial) after each trial
+        workers       trials at once, each in a process; 1 is this process, one after the other
+        threads       True: trials at once in threads of this process
+        executor      have them evaluated by an Executor: st.DaskExecutor(...), st.RayExecutor(), concurrent.futures, ...;
+                      ``workers`` at once, by default as many as it says that it can run
+        timeout       of a trial, "10m" or seconds: then it is killed and has failed, with a cost that is a lower bound
+        retries       how often a trial that failed by an exception or a crash is tried again, as another trial
+        callbacks     called with (study, trial) after each trial
+        raise_errors  raise the first error of the objective
+        fail_fast     False: go on, however many trials fail
+        max_failures  where failing is normal: ObjectiveError once more trials than this have failed
+        on_interrupt  after Ctrl-C: "raise" KeyboardInterrupt once all is saved and the summary is printed, or "return" the
+                      result. By default "raise", and "return" in a notebook. SIGTERM saves, then ends the process
+        progress      True: show it also where the output is no terminal. False: never
+        confirm       keep enough of the budget to evaluate at the end what is then recommended, at the target fidelity
         """
-        chosen = make_executor(
-            objective, self.space,
-            workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
-        )  # fmt: skip
-        self._results.set_direction("minimize")
-        return self.run(chosen, budget, callbacks=callbacks, progress=progress, confirm=confirm, retries=retries)
+        return self._optimize("minimize", **{name: value for name, value in locals().items() if name != "self"})
 
+    @hint_arguments
     def maximize(
         self,
         objective: Objective,
@@ -428,16 +512,22 @@ class Study:
         threads: bool = False,
         callbacks: Callback | Iterable[Callback] = (),
         raise_errors: bool = False,
+        fail_fast: bool = True,
+        max_failures: int | None = None,
+        on_interrupt: OnInterrupt | None = None,
         progress: bool | None = None,
         confirm: bool = False,
     ) -> Result:
         """As ``minimize``, for the highest value."""
-        chosen = make_executor(
-            objective, self.space,
-            workers=workers, executor=executor, timeout=timeout, threads=threads, raise_errors=raise_errors,
-        )  # fmt: skip
-        self._results.set_direction("maximize")
-        return self.run(chosen, budget, callbacks=callbacks, progress=progress, confirm=confirm, retries=retries)
+        return self._optimize("maximize", **{name: value for name, value in locals().items() if name != "self"})
+
+    def _optimize(
+        self, direction: Literal["minimize", "maximize"], objective: Objective, budget: str | int | Budget, **options: Any
+    ) -> Result:
+        limit = read_budget(budget)  # before a worker is started
+        executor = make_executor(objective, self.space, **{name: options.pop(name) for name in EXECUTOR_OPTIONS})
+        self._results.set_direction(direction)
+        return self.run(executor, limit, **options)
 
     def run(
         self,
@@ -445,19 +535,35 @@ class Study:
         budget: str | int | Budget,
         *,
         callbacks: Callback | Iterable[Callback] = (),
+        fail_fast: bool = True,
+        max_failures: int | None = None,
+        on_interrupt: OnInterrupt | None = None,
         progress: bool | None = None,
         confirm: bool | Callable[[], bool] = False,
         retries: int = 0,
+        log_trials: bool = True,
     ) -> Result:
-        """The loop itself, over a ``TrialExecutor``: for those who bring one of their own. The options as for ``minimize``."""
+        """The loop itself, over a ``TrialExecutor``: for those who bring one of their own. The options as for ``minimize``.
+
+        ``log_trials=False``: no line for each trial is logged.
+        """
         limit, calls = read_budget(budget), (callbacks,) if callable(callbacks) else tuple(callbacks)
+        if on_interrupt not in (None, "raise", "return"):
+            raise MethodError(f'on_interrupt must be "raise" or "return", not {on_interrupt!r}')
+        allowed = None if max_failures is None else whole_number(max_failures, "max_failures", 0)
         runner = Runner(
             self.suggester, self._results, executor, limit,
             checkpoints=self._checkpoints, on_result=[partial(call, self) for call in calls], progress=progress, confirm=confirm,
-            retries=whole_number(retries, "retries", 0),
+            retries=whole_number(retries, "retries", 0), failures=FailureLimit(bool(fail_fast), allowed),
+            log_trials=log_trials,
         )  # fmt: skip
         verdict = runner.run()
-        return self._result(self.state.detached_history(), verdict, limit)
+        result = self._result(self.state.detached_history(), verdict, limit, runner.known)
+        if runner.interruption is None and 0 < runner.known == len(result.history):
+            log.warning("%s; %s", trials_text(result.history, nothing_new=True), verdict.reason)
+        if runner.interruption is not None:
+            after_interruption(runner.interruption, runner.handled, result, on_interrupt)
+        return result
 
     # -- stored, and opened again ------------------------------------------------------------------------------------
 
@@ -467,7 +573,7 @@ class Study:
 
         ``code`` is method, stop, model, cost_model and subset; without them, they are as the study was made with.
         """
-        where = open_storage(storage)
+        where = open_storage(storage, create=False)
         return cls(storage=where, **load_arguments(find_record(where, name), code))
 
     def to_json(self) -> str:

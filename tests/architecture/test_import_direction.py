@@ -8,13 +8,13 @@ import shoestring
 ROOT = Path(shoestring.__file__).parent
 LAYERS = [  # packages and modules, the longest name counts
     ["numerics", "errors", "_format", "_validation"],
-    ["space", "budget", "data.trial", "data.persistent_list", "execution.signals"],
+    ["space", "budget", "_optuna_names", "data.trial", "data.persistent_list", "execution.signals"],
     ["storage", "data"],
     ["surrogate", "cost"],
     ["acquisition"],
     ["search"],
     ["termination"],
-    ["execution.evaluate", "execution.executor", "state"],
+    ["execution.describe", "execution.evaluate", "execution.executor", "state"],
     ["report"],
     ["execution", "program"],
     ["study"],

@@ -109,7 +109,7 @@ def test_an_exception_is_a_failed_trial_and_the_study_goes_on():
     def objective(config):
         raise RuntimeError("CUDA out of memory")
 
-    result = st.minimize(objective, make_space(), budget=3)
+    result = st.minimize(objective, make_space(), budget=3, max_failures=3)
     assert [trial.state for trial in result.history] == ["failed"] * 3
     assert "CUDA out of memory" in result.history[0].error
     assert result.spent > 0
@@ -176,7 +176,7 @@ def test_the_arguments_in_their_order():
     assert list(parameters(st.Study))[:4] == ["space", "method", "stop", "seed"]
     assert list(parameters(st.minimize))[:3] == ["objective", "space", "budget"]
     assert list(parameters(st.maximize))[:3] == ["objective", "space", "budget"]
-    assert list(parameters(st.Outcome)) == ["value", "cost", "folds", "gradient"]
+    assert list(parameters(st.Outcome)) == ["value", "cost", "folds", "gradient", "metrics", "attrs"]
     assert list(parameters(st.Budget))[:4] == ["trials", "seconds", "cost", "unit"]
 
 

@@ -1,4 +1,4 @@
-"""The console blocks of docs/command-line.md: every command runs and prints what the page shows, except for the numbers."""
+"""The console blocks of the docs: every command runs and prints what the page shows, except for the numbers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import shlex
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.cli.programs import call
 
-PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
+DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(r"^```(?P<kind>python|toml|console)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -27,10 +29,12 @@ def bare(line: str) -> str:
     return re.sub(r"\s+", " ", re.sub(r"[-+\d.e]*\d[\d.e+-]*( m?s\b)?", "#", line)).strip()
 
 
-def test_commands_print_what_the_page_shows(here: Path) -> None:
-    for block in BLOCK.finditer(PAGE.read_text(encoding="utf-8")):
+@pytest.mark.parametrize("page", ["command-line.md", "workflow.md"])
+def test_commands_print_what_the_page_shows(page: str, here: Path) -> None:
+    for block in BLOCK.finditer((DOCS / page).read_text(encoding="utf-8")):
         if block["kind"] == "python":
-            (here / "train.py").write_text(block["text"])
+            if block["text"].startswith("# train.py"):
+                (here / "train.py").write_text(block["text"])
         elif block["kind"] == "toml":
             (here / "tune.toml").write_text(block["text"].replace('"python"', f'"{sys.executable}"'))
         else:

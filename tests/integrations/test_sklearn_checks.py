@@ -1,4 +1,7 @@
-"""scikit-learn's own checks of an estimator, with nothing excused that RandomizedSearchCV passes."""
+"""scikit-learn's own checks of an estimator, with nothing excused that RandomizedSearchCV passes.
+
+All checks run with lists. Those that concern parameters run with distributions and with an st.Space too.
+"""
 
 from inspect import signature
 
@@ -8,8 +11,10 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import RandomizedSearchCV
 from sklearn.pipeline import Pipeline
+from sklearn.utils import estimator_checks
 from sklearn.utils.estimator_checks import check_supervised_y_2d, parametrize_with_checks
 
+import shoestring as st
 from shoestring.integrations.sklearn import ShoestringSearchCV
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the checks feed estimators with what they warn about
@@ -23,19 +28,8 @@ SEARCHES = [
 ]
 
 
-class Loguniform(type(loguniform(0.1, 1.0))):
-    """A distribution whose repr has no address in it: the names of the tests are the same in every process."""
-
-    def __init__(self, low, high):
-        super().__init__(loguniform, low, high)
-
-    def __repr__(self):
-        return "loguniform"
-
-
-EVERY_KIND = [
-    *(ShoestringSearchCV(estimator, space, n_iter=2, cv=2, error_score="raise", random_state=0) for estimator, space in SEARCHES),
-    ShoestringSearchCV(LogisticRegression(), {"C": Loguniform(0.1, 1.0)}, n_iter=3, cv=2, random_state=0),
+LISTS = [
+    ShoestringSearchCV(estimator, space, n_iter=2, cv=2, error_score="raise", random_state=0) for estimator, space in SEARCHES
 ]
 
 
@@ -51,9 +45,30 @@ def excuses(search):
 EXCUSED = {"expected_failed_checks": excuses} if "expected_failed_checks" in signature(parametrize_with_checks).parameters else {}
 
 
-@parametrize_with_checks(EVERY_KIND, **EXCUSED)
+@parametrize_with_checks(LISTS, **EXCUSED)
 def test_sklearn_checks(estimator, check):
     check(estimator)
+
+
+DISTRIBUTION = {"param_distributions": {"C": loguniform(0.1, 1.0)}}
+MIXED = {
+    "C": st.Float(0.1, 1.0, log=True),
+    "solver": st.Choice("lbfgs", "newton-cg"),
+    "tol": st.Float(1e-4, 1e-2, when={"solver": "lbfgs"}),
+}
+FORMS = {"distribution": DISTRIBUTION, "space": {"space": st.Space(MIXED)}, "dict": {"space": MIXED}}
+PARAMETER_CHECKS = [  # some are not in every version
+    "check_estimators_overwrite_params", "check_dont_overwrite_attributes", "check_dict_unchanged", "check_get_params_invariance",
+    "check_set_params", "check_no_attributes_set_in_init", "check_estimator_cloneable", "check_estimator_repr",
+    "check_estimators_pickle", "check_fit_idempotent", "check_do_not_raise_errors_in_init_or_set_param",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", [name for name in PARAMETER_CHECKS if hasattr(estimator_checks, name)])
+@pytest.mark.parametrize("given", FORMS.values(), ids=FORMS)
+def test_a_space_is_not_changed_by_fit_and_parameters_are_as_scikit_learn_wants_them(given, check):
+    made = ShoestringSearchCV(LogisticRegression(), **given, n_iter=2, cv=2, random_state=0)
+    getattr(estimator_checks, check)("ShoestringSearchCV", made)
 
 
 @pytest.mark.skipif(not EXCUSED, reason="nothing is excused by this file")

@@ -86,6 +86,13 @@ def test_one_split_is_a_value_without_folds():
 
 
 def test_without_scikit_learn_the_error_says_what_to_install():
-    script = "import sys; sys.modules['sklearn'] = None; import shoestring.integrations.sklearn"
+    script = "import sys; sys.modules['sklearn'] = None; from shoestring import *; print(1); ShoestringSearchCV(None, {})"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert 'pip install "shoestring[sklearn]"' in run.stderr.splitlines()[-1]
+    assert run.stdout == "1\n"  # all else works without it
+    assert run.stderr.splitlines()[-1] == 'ImportError: ShoestringSearchCV needs scikit-learn: pip install "shoestring[sklearn]"'
+
+
+def test_a_search_in_which_every_fit_fails_ends_with_scikit_learn_s_error_and_not_after_three():
+    made = search(Fussy(bad=range(9)), {"a": list(range(9))}, n_iter=9, method=st.Random())
+    with pytest.raises(ValueError, match="All the 3 fits failed"):
+        made.fit(X, y)

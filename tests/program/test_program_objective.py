@@ -111,23 +111,44 @@ def test_failures_say_why_and_where_the_log_is(tmp_path: Path, code: str, says: 
     assert not caught.value.censored
 
 
-def test_the_last_lines_of_standard_error_are_part_of_the_reason(tmp_path: Path) -> None:
+def test_the_reason_is_one_line_and_the_end_of_standard_error_is_the_traceback(tmp_path: Path) -> None:
     with pytest.raises(Failure) as caught:
-        call(program(tmp_path, "for i in range(9): print('line', i, file=sys.stderr)\nsys.exit(1)"), tmp_path)
-    assert caught.value.reason.splitlines()[0].startswith("exit code 1: line 8 (log: ")
-    assert caught.value.reason.splitlines()[1:] == [f"  line {i}" for i in range(4, 9)]
+        call(program(tmp_path, "for i in range(9999): print('line', i, file=sys.stderr)\nsys.exit(1)"), tmp_path)
+    assert caught.value.reason.startswith("exit code 1: line 9998 (log: ")
+    assert "\n" not in caught.value.reason
+    assert caught.value.traceback is not None
+    assert caught.value.traceback.endswith("line 9997\nline 9998")
+    assert 9_000 < len(caught.value.traceback) <= 10_000
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("sys.exit(3)", "exit code 3"),
+        ("os.kill(os.getpid(), signal.SIGTERM)", "ended by SIGTERM"),
+        ("print('loss', x)", "no result"),
+        ("pass", "no result"),
+        ("print('{\"error\": \"diverged\"}')", "diverged"),
+    ],
+)
+def test_failures_of_one_kind_can_be_told_from_others(tmp_path: Path, code: str, kind: str) -> None:
+    with pytest.raises(Failure) as caught:
+        call(program(tmp_path, code), tmp_path)
+    assert caught.value.kind == kind
 
 
 def test_a_failure_may_report_its_cost(tmp_path: Path) -> None:
     with pytest.raises(Failure) as caught:
-        call(program(tmp_path, "print(json.dumps({'error': 'no', 'cost': 9}))"), tmp_path)
-    assert caught.value.cost == 9
+        call(program(tmp_path, "print(json.dumps({'error': 'no\\nway', 'cost': 9, 'attrs': {'host': 'gpu3'}}))"), tmp_path)
+    assert caught.value.reason.startswith("no way (log: ")
+    assert (caught.value.cost, caught.value.attrs) == (9, {"host": "gpu3"})
 
 
 def test_a_program_that_cannot_be_started_is_a_failure(tmp_path: Path) -> None:
     objective = ProgramObjective(CommandTemplate((str(tmp_path / "nothing"), "{x}"), SPACE), Logs(tmp_path / "logs"), "test")
-    with pytest.raises(Failure, match="could not be started"):
+    with pytest.raises(Failure, match="could not be started") as caught:
         call(objective, tmp_path)
+    assert caught.value.kind == "could not be started"
 
 
 PARENT_AND_CHILD = """

@@ -28,6 +28,8 @@ def test_objects() -> None:
     assert parse_result('{"value": 1, "cost": 2.5, "epoch": 3}', "it").outcome == st.Outcome(1, cost=2.5)
     folds = parse_result('{"folds": [1, 2], "gradient": {"lr": 0.5}}', "it")
     assert (folds.error, folds.outcome.value, folds.outcome.folds, folds.outcome.gradient) == (None, None, [1, 2], {"lr": 0.5})
+    more = parse_result('{"value": 1, "metrics": {"accuracy": 0.93}, "attrs": {"host": "gpu3"}}', "it").outcome
+    assert (more.metrics, more.attrs) == ({"accuracy": 0.93}, {"host": "gpu3"})
     failed = parse_result('{"error": "out of memory", "cost": 3}', "it")
     assert (failed.error, failed.outcome.cost) == ("out of memory", 3)
 

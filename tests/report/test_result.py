@@ -2,11 +2,14 @@ import csv
 import dataclasses
 import io
 import json
+import logging
+import sys
 
 import numpy as np
 import pytest
 
 import shoestring as st
+from shoestring.report.summary import summary_text
 from tests.problems import mixed_space, mixed_value, plane
 
 SPACE = st.Space(x=st.Float(0, 1), c=st.Choice("<script>alert(1)</script>", "a,b"))
@@ -28,8 +31,8 @@ def test_the_summary_says_what_matters_in_a_few_rounded_lines(result):
     assert repr(result).startswith("Result(best=")
     assert "\n" not in repr(result)
     labels = [line.split("  ")[0] for line in text.splitlines()]
-    assert {"trials", "spent", "best", "config", "stopped", "go on"} <= set(labels)
-    assert len(labels) <= 9
+    assert {"trials", "spent", "best", "config", "failed", "stopped", "next"} <= set(labels)
+    assert len(labels) <= 10
     failed = sum(trial.state is st.State.FAILED for trial in result.history)
     assert failed > 0
     assert "15" in text.splitlines()[0]
@@ -40,10 +43,12 @@ def test_the_summary_says_what_matters_in_a_few_rounded_lines(result):
 
 
 def test_the_summary_of_a_study_in_which_nothing_succeeded():
-    result = st.Study(SPACE, st.Random()).minimize(lambda config: None, 3)
-    assert "nothing has succeeded" in str(result)
-    assert "NoneType" in str(result)
-    with pytest.raises(st.StudyError, match="NoneType"):
+    result = st.Study(SPACE, st.Random()).minimize(lambda config: None, 3, fail_fast=False)
+    rows = dict(result.rows())
+    assert rows["best"] == "nothing has succeeded yet"
+    assert rows["failed"].startswith("3 times: the objective returned None")
+    assert rows["next"].startswith("look at result.study.history[2].traceback, then result.study.minimize(")
+    with pytest.raises(st.StudyError, match="returned None"):
         _ = result.best
     assert result.history.best is None
     assert result.recommended is None
@@ -62,13 +67,14 @@ def test_the_unit_of_the_budget_is_the_unit_of_the_summary():
         ([0.7, 0.1, 0.1, 0.1], 1.0, "1 USD of 1 USD"),  # the sum is 1.1e-16 below
         ([1.0, 2.0], 4.0, "3 USD of 4 USD, 1 USD left"),
         ([1.0, 2.0], 2.5, "3 USD of 2.5 USD, 0.5 USD over"),
-        ([1.0, 1e-6], 1.0, "1 USD of 1 USD, 1e-06 USD over"),
+        ([1.0, 1e-6], 1.0, "1 USD of 1 USD"),  # what is shown is the same
+        ([9.9996], 10.0, "10 USD of 10 USD"),
     ],
 )
-def test_the_summary_ignores_rounding_errors_of_a_budget_that_is_spent_exactly(costs, limit, text):
+def test_the_summary_names_no_difference_that_vanishes_when_it_is_rounded(costs, limit, text):
     study = st.Study(SPACE, st.Random(), unit="USD")
-    for k, cost in enumerate(costs):
-        study.add({"x": k / 20, "c": "a,b"}, 1.0, cost=cost)
+    for cost in costs:
+        study.tell(study.ask(), 1.0, cost=cost)
     result = dataclasses.replace(study.result, budget=st.Budget(cost=limit, unit="USD"))
     assert dict(result.rows())["spent"] == text
 
@@ -157,7 +163,7 @@ def test_a_rule_that_stops_says_what_it_saved_and_how_to_go_on():
     rows = dict(result.rows())
     assert rows["stopped"] == "the best value has not changed for 6 trials"
     assert rows["saved"].startswith("43 trials of the budget, about ")
-    assert "result.study.rule = None" in rows["go on"]
+    assert rows["next"] == "result.study.minimize(objective, budget=...) after result.study.rule = None"
     result.study.rule = None
     assert len(result.study.minimize(lambda config: 1.0, budget=10).history) == 10
     dollars = st.Budget(cost=100, unit="USD")
@@ -171,3 +177,204 @@ def test_a_budget_that_ends_a_study_with_a_rule_says_what_the_rule_thought():
     rows = dict(result.rows())
     assert result.stop.kind == "budget"
     assert "left to gain" in rows["rule"]
+
+
+def test_a_rule_that_stops_when_the_budget_is_spent_but_for_a_rounding_error_has_saved_nothing():
+    study = st.Study(SPACE, st.Random(), unit="USD")
+    for cost in (0.7, 0.1, 0.1, 0.1):  # the sum is 1.1e-16 below 1
+        study.tell(study.ask(), 1.0, cost=cost)
+    stopped = dataclasses.replace(study.result, stop=st.Verdict(True, "enough"), budget=st.Budget(cost=1.0, unit="USD"))
+    assert stopped.spent < 1.0
+    assert stopped.saved() == ""
+
+
+def test_a_budget_in_time_shows_the_time():
+    result = dataclasses.replace(st.Study(SPACE).result, budget=st.Budget(seconds=600), seconds=597.8)
+    rows = dict(result.rows())
+    assert rows["time"] == "9 m 58 s of 10 m 00 s"
+    assert [label for label, _ in result.rows()][1:3] == ["spent", "time"]
+    assert "time" not in dict(st.Study(SPACE).result.rows())
+
+
+def test_the_number_of_trials_is_that_of_the_budget_and_says_what_else_there_is():
+    study = st.Study(SPACE, st.Random())
+    for k in range(3):
+        study.add({"x": k / 20, "c": "a,b"}, 1.0, cost=1000.0)
+
+    def interrupted(config, trial):
+        if trial.number == 4:
+            raise KeyboardInterrupt
+        return 1.0
+
+    result = study.minimize(interrupted, 5, on_interrupt="return")
+    assert dict(result.rows())["trials"] == "4, 3 of them from elsewhere; 1 more was interrupted"
+    result = study.minimize(interrupted, 5)
+    rows = dict(result.rows())
+    assert rows["trials"] == "8, 3 of them from elsewhere; 1 more was interrupted"
+    assert result.history.trials_used == 5
+    assert result.spent < 1000.0  # results from elsewhere are not spent by this study
+    assert rows["stopped"] == "the budget of 5 trials is used up"
+
+
+def test_a_run_with_nothing_to_do_says_so(caplog):
+    study = st.Study(SPACE, st.Random())
+    first = study.minimize(lambda config: 1.0, 3)
+    assert (first.before, dict(first.rows())["trials"]) == (0, "3")
+    with caplog.at_level(logging.WARNING, "shoestring"):
+        again = study.minimize(lambda config: 1.0, 3)
+    assert again.before == 3
+    assert dict(again.rows())["trials"] == "0 new trials: 3 were there"
+    assert "0 new trials: 3 were there; the budget of 3 trials is used up" in caplog.text
+
+
+def test_the_most_frequent_errors_are_listed_with_a_trial_each():
+    study = st.Study(SPACE, st.Random())
+    odd = "ValueError: {} is odd"
+    for error in (odd.format(17), "no memory\nat line 3", odd.format(19), "c (log: a/trial-00003.err)", "d", "e", "d"):
+        study.tell(study.ask(), error=error)
+    assert dict(study.result.rows())["failed"].splitlines() == [
+        "2 times: ValueError: 17 is odd, first in trial 0", "2 times: d, first in trial 4", "1 time: no memory, trial 1",
+        "2 times: other errors",
+    ]  # fmt: skip
+    lines = str(study.result).splitlines()
+    assert lines[lines.index(next(line for line in lines if line.startswith("failed"))) + 1].startswith(" " * 9)
+    assert "<br>" in study.result._repr_html_()
+
+
+def test_less_effort_is_said_with_its_reason():
+    study = st.Study(SPACE, st.Random())
+    study.minimize(lambda config: 1.0, 4)
+    trials = [
+        dataclasses.replace(trial, seconds=4e-4, basis={"effort": level})
+        for trial, level in zip(study.history, ("full", "reduced", "random", "random"), strict=True)
+    ]
+    history = dataclasses.replace(study.history, trials=tuple(trials), shared_table=None)
+    result = dataclasses.replace(study.result, history=history, effort_seconds={"full": 0.012})
+    assert dict(result.rows())["effort"] == (
+        "1 trial suggested with less effort, 2 at random; "
+        "a suggestion of the model takes longer than it saves: 12 ms, and a trial takes 0.4 ms"
+    )
+    assert "effort" not in dict(study.result.rows())
+
+
+def test_the_time_of_a_suggestion_is_that_of_this_process(tmp_path):
+    study = st.Study(SPACE, st.Random(), storage=tmp_path / "a.db")
+    study.minimize(lambda config: 1.0, 6)
+    assert dict(study.result.rows())["suggestions"].endswith("s each")
+    opened = st.Study.load(tmp_path / "a.db")
+    assert "suggestions" not in dict(opened.result.rows())  # it has computed none
+    opened.ask()
+    assert opened.result.suggestions == 1
+
+
+def next_of(study, stop, ending="returned"):
+    return dict(dataclasses.replace(study.result, stop=stop).rows(ending))["next"]
+
+
+def test_every_summary_ends_with_the_next_step(tmp_path):
+    spent, rule = st.Verdict(True, "", kind="budget"), st.Verdict(True, "", kind="rule")
+    interrupted, exhausted = st.Verdict(True, "", kind="interrupted"), st.Verdict(True, "", kind="exhausted")
+    study = st.Study(SPACE, st.Random(), direction="maximize")
+    call = "result.study.maximize(objective, budget=...)"
+    assert next_of(study, st.Verdict(False, "not stopped")) == call
+    assert next_of(study, interrupted) == call
+    assert next_of(study, spent) == f"{call} with a larger budget"
+    assert next_of(study, rule) == f"{call} after result.study.rule = None"
+    assert "prior=[result.study]" in next_of(study, exhausted)
+    assert next_of(study, interrupted, "raised").startswith("error.study.maximize(objective, budget=...), where error is")
+    assert "ends with the process" in next_of(study, interrupted, "terminated")
+    stored = st.Study(SPACE, st.Random(), storage=tmp_path / "a.db", name="train")
+    place = f"study 'train' is in sqlite:///{tmp_path / 'a.db'}"
+    assert next_of(stored, spent) == f"the same call with a larger budget; {place}"
+    assert next_of(stored, rule) == f"the same call with stop=None; {place}"
+    for ending in ("returned", "raised", "terminated"):
+        assert next_of(stored, interrupted, ending) == f"the same call again; {place}"
+    assert "extend=True" in next_of(stored, exhausted)
+
+
+def test_ctrl_c_prints_how_to_go_on_and_that_works(capsys):
+    calls = []
+
+    def objective(config):
+        calls.append(config)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return 1.0
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        st.minimize(objective, SPACE, 4, method=st.Random())
+    printed = capsys.readouterr().err
+    assert "interrupted; trial 2 will be asked again" in printed
+    assert "error.study.minimize(objective, budget=...)" in printed
+    assert caught.value.study.minimize(objective, budget=4).history.trials_used == 4
+
+
+# -- tables ------------------------------------------------------------------------------------------------------------
+
+
+def told_study():
+    """Trials with all that a table shows."""
+    space = st.Space(x=st.Float(0, 1), value=st.Int(1, 9), deep=st.Int(2, 5, when={"kind": "b"}), kind=st.Choice("a", "b"))
+    study = st.Study(space, st.Random(), unit="USD")
+    study.enqueue({"x": 0.5, "value": 3, "kind": "b", "deep": 4})
+    study.enqueue({"x": 0.25, "value": 4, "kind": "a"})
+    study.tell(study.ask(), folds=[1.0, 3.0], cost=2.0, metrics={"accuracy": 0.93}, attrs={"host": "gpu3", "sizes": [1, 2]})
+    study.tell(study.ask(), error="out of memory", cost=1.0)
+    study.tell(study.ask(), 0.5, cost=1.0, metrics={"accuracy": float("nan"), "loss": 2})
+    study.add({"x": 0.75, "value": 5, "kind": "a"}, 0.1)
+    return study
+
+
+def test_to_dataframe_has_one_flat_row_a_trial():
+    study = told_study()
+    study.ask()
+    frame = study.to_dataframe()
+    assert list(frame.columns) == [
+        "number", "state", "value", "cost", "seconds", "x", "param_value", "deep", "kind", "metric_accuracy", "metric_loss",
+        "fold_0", "fold_1", "attr_host", "attr_sizes", "predicted", "predicted_cost", "expected_gain", "by", "why", "effort",
+        "added", "error", "asked_at",
+    ]  # fmt: skip
+    assert frame["number"].tolist() == [0, 1, 2, 3, 4]
+    assert frame["state"].tolist() == ["done", "failed", "done", "done", "running"]
+    assert frame["value"].tolist()[:1] == [2.0]
+    assert frame["value"].isna().tolist() == [False, True, False, False, True]
+    assert frame["param_value"].tolist()[:2] == [3, 4]
+    assert frame["deep"].tolist()[:1] == [4.0]
+    assert frame["deep"].isna().tolist()[:2] == [False, True]
+    assert frame["metric_accuracy"].isna().tolist() == [False, True, True, True, True]
+    assert frame[["fold_0", "fold_1"]].iloc[0].tolist() == [1.0, 3.0]
+    assert frame["attr_sizes"][0] == [1, 2]
+    assert frame["added"].tolist() == [False, False, False, True, False]
+    assert frame["effort"].tolist()[2] == "full"
+    assert frame["effort"].isna().tolist() == [True, True, False, True, False]
+    assert frame["error"][1] == "out of memory"
+    assert frame["asked_at"][0].timestamp() == pytest.approx(study.history[0].asked_at)
+    kinds = {"number": "i", "value": "f", "param_value": "i", "deep": "f", "metric_loss": "f", "added": "b", "asked_at": "M"}
+    assert {name: frame[name].dtype.kind for name in kinds} == kinds
+    assert study.result.to_dataframe().equals(frame)
+
+
+def test_to_dataframe_of_a_study_without_trials_has_its_columns():
+    frame = st.Study(SPACE).to_dataframe()
+    assert frame.empty
+    assert {"x", "c", "value", "asked_at"} <= set(frame.columns)
+
+
+def test_to_dataframe_without_pandas_says_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        st.Study(SPACE).to_dataframe()
+
+
+def test_to_csv_has_metrics_folds_and_attributes_after_the_columns_that_were_always_there():
+    rows = list(csv.reader(io.StringIO(told_study().result.to_csv())))
+    assert rows[0] == [
+        "number", "state", "value", "cost", "seconds", "x", "value", "deep", "kind", "error",
+        "metric_accuracy", "metric_loss", "fold_0", "fold_1", "attr_host", "attr_sizes", "added",
+    ]  # fmt: skip
+    assert rows[1][-7:] == ["0.93", "", "1.0", "3.0", "gpu3", "[1, 2]", "false"]
+    assert rows[4][-1] == "true"
+
+
+def test_further_lines_of_a_text_stand_below_its_first_one():
+    assert summary_text([("a", "one\ntwo"), ("long", "three")]) == "a     one\n      two\nlong  three"

@@ -99,9 +99,9 @@ def test_an_interruption_changes_nothing():
     whole = st.minimize(learning, SMALL, 20, method=st.BOCA(), seed=4, initial=5, stop=None).history
     study = st.Study(SMALL, st.BOCA(), seed=4, initial=5, stop=None)
     for _ in range(3):
-        study.minimize(interrupted, 20)
+        study.minimize(interrupted, 20, on_interrupt="return")
         study = st.Study.from_json(study.to_json(), st.BOCA(), stop=None)
-    study.minimize(interrupted, 20)
+    study.minimize(interrupted, 20, on_interrupt="return")
     kept = [trial for trial in study.history if trial.state != "abandoned"]
     assert len(study.history) == 23
     assert [(trial.config, trial.suggestion) for trial in kept] == [(trial.config, trial.suggestion) for trial in whole]
@@ -166,7 +166,8 @@ def test_where_the_config_is_too_expensive_at_any_fidelity_another_one_is_found(
     study = st.Study(SMALL, st.BOCA(), budget=st.Budget(cost=30_000.0), cost_model=st.KnownCost(expensive), initial=4, stop=None)
     for u in SMALL.snap(np.random.default_rng(0).random((12, 3))):
         config = SMALL.decode(u)
-        study.add(config, learning(config).value, cost=2499.0)
+        study.enqueue(config)
+        study.tell(study.ask(), learning(config).value, cost=2499.0)
     belief, encoding, _ = belief_of(study)
     trial = study.ask()
     assert trial.config["x"] >= 0.5
@@ -182,7 +183,8 @@ def test_the_expected_cost_of_running_trials_is_not_spent_again():
     study = st.Study(SMALL, st.BOCA(), budget=st.Budget(cost=400.0), cost_model=st.KnownCost(price), initial=4, stop=None)
     for u in SMALL.snap(np.random.default_rng(0).random((14, 3))):
         config = SMALL.decode(u)
-        study.add(config, learning(config).value, cost=25.0)
+        study.enqueue(config)
+        study.tell(study.ask(), learning(config).value, cost=25.0)
     with pytest.raises(st.NothingFits):
         ask_often(study)
     asked = study.history.having(st.State.RUNNING)

@@ -83,7 +83,7 @@ def test_failed_trials_are_avoided_and_the_study_goes_on():
 
 def test_while_everything_fails_nothing_is_recommended_and_the_first_success_is_enough():
     study = st.Study(ONE, st.CFKG(), seed=0, initial=3)
-    study.minimize(lambda config: math.inf, 5)
+    study.minimize(lambda config: math.inf, 5, fail_fast=False)
     assert study.recommend() is None
     study.minimize(paid, 6)
     assert study.recommend().config["epochs"] == 50
@@ -198,7 +198,7 @@ def test_reports_that_go_backwards_or_too_far_are_errors():
                     raise
         return paid(config)
 
-    result = st.minimize(reporting, ONE, 6, method=st.CFKG(), **quick)
+    result = st.minimize(reporting, ONE, 6, method=st.CFKG(), fail_fast=False, **quick)
     deep = [trial for trial in result.history if trial.config["epochs"] > 2]
     assert deep
     assert all("goes backwards" in trial.error for trial in deep)

@@ -91,7 +91,7 @@ def test_it_goes_on_when_nothing_succeeds(method):
     def broken(config):
         raise MemoryError
 
-    history = st.minimize(broken, SMALL, 40, method=method).history
+    history = st.minimize(broken, SMALL, 40, method=method, fail_fast=False).history
     assert {trial.suggestion["plan"]["rung"] for trial in history} == {0}
     assert len({trial.config["x"] for trial in history}) == 40
 
@@ -161,9 +161,9 @@ def test_an_interrupted_trial_keeps_its_place(method):
     whole = st.minimize(learning, SMALL, 30, method=method, seed=4).history
     study = st.Study(SMALL, method, seed=4)
     for _ in range(3):
-        study.minimize(interrupted, 30)
+        study.minimize(interrupted, 30, on_interrupt="return")
         study = st.Study.from_json(study.to_json(), method)
-    study.minimize(interrupted, 30)
+    study.minimize(interrupted, 30, on_interrupt="return")
     kept = [trial for trial in study.history if trial.state != "abandoned"]
     assert len(study.history) == 33
     assert [(trial.config, trial.suggestion) for trial in kept] == [(trial.config, trial.suggestion) for trial in whole]

@@ -110,7 +110,7 @@ def eager(asked):
 def stopped_study(**options):
     study, asked = learned(**options), []
     study.enqueue({"x": 0.95})
-    study.minimize(eager(asked), 14)
+    study.minimize(eager(asked), 2)
     return study, asked
 
 
@@ -154,7 +154,7 @@ def test_a_value_that_was_not_reported_does_not_pass_for_one_of_the_target():
 
     study = learned()
     study.enqueue({"x": 0.95})
-    study.minimize(objective, 14)
+    study.minimize(objective, 2)
     trial = study.history[13]
     assert trial.config["epochs"] < 48
     assert trial.value == trial.reports[-1]["value"]
@@ -168,11 +168,11 @@ def test_a_trial_that_does_not_ask_or_has_no_model_is_not_stopped():
 
     study = learned()
     study.enqueue({"x": 0.95})
-    study.minimize(objective, 14)
+    study.minimize(objective, 2)
     assert study.history[13].config["epochs"] == 48
     study = learned(method=st.Random())
     study.enqueue({"x": 0.95})
-    study.minimize(eager([]), 14)
+    study.minimize(eager([]), 2)
     assert study.history[13].config["epochs"] == 48
     assert "stopped" not in study.history[13].suggestion
 
@@ -186,7 +186,7 @@ def test_a_model_is_asked_when_the_fidelity_has_doubled(monkeypatch):
     monkeypatch.setattr("shoestring.state.suggester.pruning_forecast", counted)
     study = learned()
     study.enqueue({"x": 0.95})
-    study.minimize(eager([]), 14)
+    study.minimize(eager([]), 2)
     assert calls == [1, 2, 4, 8, 16, 32]
 
 
@@ -215,7 +215,7 @@ def test_what_the_model_takes_is_not_charged_to_the_objective(monkeypatch):
         return 1.0
 
     study = st.Study(SPACE, st.Random())
-    study.minimize(objective, 1)
+    study.minimize(objective, 2)
     assert study.history[0].seconds < 0.05
     assert study.optimizer_seconds > 0.14
 

@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.state.checkpoints import Checkpoints, folder_name
+from shoestring.state import checkpoints
+from shoestring.state.checkpoints import Checkpoints, folder_name, remove_empty_folders
 from tests.problems import mixed_space
 from tests.spaces import configs
 
@@ -60,6 +63,38 @@ def test_the_default_is_a_temporary_folder_of_the_study(tmp_path, monkeypatch):
     quiet = st.Study(mixed_space()).minimize(lambda config, trial: 0.5, 3).study
     assert quiet._checkpoints.root is None
     assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_empty_folders_are_removed_from_a_temporary_folder_and_what_was_saved_stays(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    folders = Checkpoints()
+    empty, used = (folders.folder({"x": x}, SPACE) for x in (0.25, 0.5))
+    (used / "weights").write_text("1")
+    remove_empty_folders(folders.root, os.getpid() + 1)  # a process that was forked
+    assert empty.is_dir()
+    remove_empty_folders(folders.root, os.getpid())  # as at exit
+    assert not empty.exists()
+    assert (used / "weights").read_text() == "1"
+    (used / "weights").unlink()
+    remove_empty_folders(folders.root, os.getpid())
+    assert list(tmp_path.iterdir()) == []
+    remove_empty_folders(folders.root, os.getpid())
+
+
+def test_threads_that_need_a_folder_at_once_get_the_same(tmp_path, monkeypatch):
+    def slow_root():
+        time.sleep(0.001)
+        return tmp_path / str(threading.get_ident())
+
+    monkeypatch.setattr(checkpoints, "temporary_root", slow_root)
+    folders, found = Checkpoints(), []
+    threads = [threading.Thread(target=lambda: found.append(folders.folder({"x": 0.5}, SPACE))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len(set(found)) == 1
 
 
 def train(config, trial):

@@ -59,6 +59,6 @@ def test_enqueued_and_added_trials_are_passed_over(database):
     kept = study(database)
     kept.add({"x": 0.1, "y": 0.1, "kind": "a"}, 0.3, cost=1.0)
     kept.enqueue({"x": 0.2, "y": 0.1, "kind": "a"})
-    kept.minimize(bowl, 5)
+    kept.minimize(bowl, 4)
     found = kept.replay()
     assert (found.checked, found.passed_over, found.first_difference) == (3, 2, None)

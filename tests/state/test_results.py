@@ -137,7 +137,7 @@ def test_ctrl_c_while_a_rule_is_checked_keeps_what_was_learnt():
                 raise KeyboardInterrupt
             return st.Verdict(False, "go on")
 
-    result = st.minimize(value, SPACE, 9, stop=Slow())
+    result = st.minimize(value, SPACE, 9, stop=Slow(), on_interrupt="return")
     assert len(result.history) == 6
     assert result.stop.kind == "interrupted"
     assert "asked again" not in result.stop.reason
@@ -147,7 +147,7 @@ def test_costs_in_one_unit_are_not_counted_in_another():
     study = st.Study(SPACE)
     study.minimize(lambda config: st.Outcome(value(config), cost=3.0), st.Budget(cost=9, unit="USD"))
     with pytest.raises(st.BudgetError, match="USD"):
-        study.minimize(value, "20s")
+        study.minimize(value, "20 EUR")
     assert study.minimize(value, st.Budget(trials=4)).unit == "USD"
 
 

@@ -44,16 +44,16 @@ def test_after_ctrl_c_it_goes_on_as_if_nothing_had_happened(space, value, at):
     whole.minimize(value, 11)
     study, objective = st.Study(space, seed=4, initial=5), interrupting(value, *at)
     for _ in at:
-        result = study.minimize(objective, 11)
+        result = study.minimize(objective, 11, on_interrupt="return")
         assert "interrupted" in result.stop.reason
-        assert "go on" in str(result)
+        assert "result.study.minimize(objective, budget=...)" in str(result)
         assert len(result.history.having(st.State.ABANDONED)) > 0
     study.minimize(objective, 11)
     assert outcomes(study) == outcomes(whole)
 
 
 def test_ctrl_c_keeps_what_was_learnt():
-    result = st.minimize(interrupting(bowl, 5), plane(), 10)
+    result = st.minimize(interrupting(bowl, 5), plane(), 10, on_interrupt="return")
     assert len(result.history.having(st.State.DONE)) == 4
     assert result.best.value is not None
 
@@ -61,7 +61,7 @@ def test_ctrl_c_keeps_what_was_learnt():
 def interrupted(**options):
     """The result of a study; that Ctrl-C came through is a failure of this test alone."""
     try:
-        return st.minimize(bowl, plane(), 10, **options)
+        return st.minimize(bowl, plane(), 10, on_interrupt="return", **options)
     except KeyboardInterrupt:
         pytest.fail("Ctrl-C lost what was learnt")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import shoestring as st
 from shoestring.errors import StorageError
 from shoestring.storage import MemoryStorage, open_storage
 from shoestring.storage.sql import SQLStorage
@@ -39,7 +40,7 @@ def test_a_file(address, tmp_path, monkeypatch):
     storage.close_connections()
     assert [record.name for record in storage.studies()] == ["study"]
     storage.close_connections()
-    assert sorted(os.listdir(tmp_path)) == ["tune.db", "tune.db.lock"]
+    assert sorted(os.listdir(tmp_path)) == ["tune.db"]
 
 
 @pytest.mark.parametrize("name", ["a b.db", "ä😀.db", "100%.db", "what?.db", "#1.db", "file:x.db", "memory.db", "a;b'c.db"])
@@ -47,10 +48,25 @@ def test_odd_file_names(tmp_path, name):
     storage = open_storage(tmp_path / name)
     storage.begin("study", {})
     storage.close_connections()
-    assert sorted(os.listdir(tmp_path)) == [name, f"{name}.lock"]
+    assert sorted(os.listdir(tmp_path)) == [name]
     again = open_storage(storage.url)
     assert [record.name for record in again.studies()] == ["study"]
     again.close_connections()
+
+
+@pytest.mark.parametrize("address", ["missing.db", Path("missing.db"), "sqlite:///missing.db", "missing/tune.db"])
+def test_to_load_a_study_from_a_missing_file_is_an_error_and_makes_no_file(address, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match=r"there is no file .*\.db; check the path, or make a study there with st\.Study\("):
+        st.Study.load(address)
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_link_to_a_missing_file_is_a_missing_file(tmp_path):
+    (tmp_path / "link.db").symlink_to(tmp_path / "missing.db")
+    with pytest.raises(StorageError, match="there is no file"):
+        open_storage(tmp_path / "link.db", create=False)
+    assert os.listdir(tmp_path) == ["link.db"]
 
 
 BAD = [

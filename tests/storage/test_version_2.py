@@ -89,4 +89,7 @@ def test_the_json_text_of_a_study_can_be_read(study, name):
     assert last.config == EXPECTED[name]["next"]
     assert read.best.value == EXPECTED[name]["best"]
     assert read.replay().first_difference is None
-    assert json.loads(read.to_json()).items() >= json.loads(EXPECTED[name]["json"]).items()
+    written, expected = json.loads(read.to_json()), json.loads(EXPECTED[name]["json"])
+    for trial, before in zip(written.pop("trials"), expected.pop("trials"), strict=True):
+        assert trial.items() >= before.items()
+    assert written.items() >= expected.items()

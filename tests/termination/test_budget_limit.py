@@ -2,7 +2,13 @@ import pytest
 
 import shoestring as st
 from shoestring.execution.runner import check_budget
-from tests.problems import bowl, plane, told_study
+from tests.problems import bowl, plane
+
+
+def paid_study(count):
+    study = st.Study(plane(), st.Random())
+    study.minimize(lambda config: st.Outcome(bowl(config), cost=1.0), count)
+    return study
 
 
 @pytest.mark.parametrize(
@@ -18,7 +24,7 @@ from tests.problems import bowl, plane, told_study
     ],
 )
 def test_whichever_limit_is_reached_first_ends_it(budget, stop, said):
-    verdict = check_budget(budget, told_study(plane(), bowl, 5).history, 7.5)
+    verdict = check_budget(budget, paid_study(5).history, 7.5)
     assert bool(verdict) is verdict.stop is stop
     assert said in verdict.reason
     assert verdict.evidence["trials"] == 5
@@ -26,14 +32,14 @@ def test_whichever_limit_is_reached_first_ends_it(budget, stop, said):
 
 
 def test_running_trials_count_and_abandoned_ones_do_not():
-    study = told_study(plane(), bowl, 2)
+    study = paid_study(2)
     study.ask()
     assert check_budget(st.Budget(trials=3), study.history, 0.0)
 
     def interrupt(config):
         raise KeyboardInterrupt
 
-    other = told_study(plane(), bowl, 2)
-    other.minimize(interrupt, 5)
+    other = paid_study(2)
+    other.minimize(interrupt, 5, on_interrupt="return")
     assert len(other.history) == 3
     assert not check_budget(st.Budget(trials=3), other.history, 0.0)

@@ -34,17 +34,28 @@ from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Selectio
 
 
 class Acquisition:
-    """Where to evaluate next, given a belief. A frozen specification: define ``surface`` or ``select``.
+    """Where to evaluate next, given a belief: the base class of acquisitions.
 
-    log_space          the surface is a logarithm: it is averaged over hyperparameter samples as one
-    uses_cost          it looks at ``belief.cost``; the initial design is then a cheap one
-    needs_budget       it looks at ``belief.spending``, and cannot do without
-    chooses_fidelity   it chooses fidelities too; else they are at their targets
-    values_batches     with pending trials its value is that of the whole batch, so that a batch can be improved jointly
-    needs_gaussian_process   it needs a surrogate with covariances in closed form: st.GP(), st.VFE() or st.FITC()
-    averages_samples   its ``select`` looks at all hyperparameter samples (``belief.samples``) itself
-    seeks_information  its trials are asked for what they tell, not because they may be the best: this decides about pruning
-    price              what one unit of cost must gain, where it has such a price: ``stop="auto"`` uses it
+    Derive from it to write one of your own: define ``surface``, whose maximum is then found, or ``select``. What it needs is
+    declared by class variables, each with a default.
+
+    log_space               the surface is a logarithm: it is averaged over hyperparameter samples as one
+    uses_cost               it looks at ``belief.cost``; the initial design is then a cheap one
+    needs_budget            it looks at ``belief.spending``, and cannot do without
+    chooses_fidelity        it chooses fidelities too; else they are at their targets
+    values_batches          with pending trials its value is that of the whole batch, so that a batch can be improved jointly
+    needs_gaussian_process  it needs a surrogate with covariances in closed form: st.GP(), st.VFE() or st.FITC()
+    averages_samples        its ``select`` looks at all hyperparameter samples (``belief.samples``) itself
+    seeks_information       its trials are asked for what they tell, not because they may be the best: this decides about pruning
+    price                   what one unit of cost must gain, where it has such a price: ``stop="auto"`` uses it
+
+    >>> class Greedy(st.Acquisition):
+    ...     log_space = False
+    ...     def surface(self, belief, rng):
+    ...         return lambda U, gradient: (-belief.objective.mean_at(belief.encoding.features(U)), None)
+    >>> space = st.Space(n=st.Int(1, 20))
+    >>> st.minimize(lambda c: (c["n"] - 7) ** 2, space, 9, method=Greedy()).best.value <= 9
+    True
     """
 
     log_space: ClassVar[bool] = True

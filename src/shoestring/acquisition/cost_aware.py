@@ -47,7 +47,17 @@ MIN_TRIALS_LEFT = 20  # trials that the rest of a budget has to last for, howeve
 
 @dataclass(frozen=True)
 class EIAlpha(Acquisition):
-    """EI / cost^alpha: 0 is EI, 1 is EI per unit cost."""
+    """EI / cost^alpha: between expected improvement (0) and expected improvement per unit of cost (1).
+
+    Use it where costs differ and the budget is in trials or time. ``method="auto"`` then is ``EIAlpha(1.5)``.
+
+    alpha  how much cost counts
+
+    >>> space = st.Space(epochs=st.Int(1, 50))
+    >>> result = st.minimize(lambda c: st.Outcome(1 / c["epochs"], cost=c["epochs"]), space, 9, method=st.EIAlpha(0.5))
+    >>> result.best.value < 0.1
+    True
+    """
 
     alpha: float = 0.5
     uses_cost: ClassVar[bool] = True
@@ -61,7 +71,16 @@ class EIAlpha(Acquisition):
 
 @dataclass(frozen=True)
 class EIpu(Acquisition):
-    """Expected improvement per unit of cost."""
+    """Expected improvement per unit of cost, the plainest cost-aware method.
+
+    It prefers cheap configs to the end. ``EICool`` starts like this and then spends more; ``CEI`` gives up only a set share of
+    EI.
+
+    >>> space = st.Space(epochs=st.Int(1, 50))
+    >>> result = st.minimize(lambda c: st.Outcome(1 / c["epochs"], cost=c["epochs"]), space, 9, method=st.EIpu())
+    >>> result.best.value < 0.1
+    True
+    """
 
     uses_cost: ClassVar[bool] = True
 
@@ -71,7 +90,16 @@ class EIpu(Acquisition):
 
 @dataclass(frozen=True)
 class EICool(Acquisition):
-    """EI / cost^alpha, alpha falling from 1 to 0 as the budget is spent: cheap evaluations first, expensive ones later."""
+    """EI / cost^alpha with alpha falling from 1 to 0 as the budget is spent: cheap evaluations first, expensive ones later.
+
+    Use it with a budget in cost or time; it needs one.
+
+    >>> space = st.Space(epochs=st.Int(1, 50))
+    >>> def train(config):
+    ...     return st.Outcome(1 / config["epochs"], cost=config["epochs"])
+    >>> st.minimize(train, space, st.Budget(cost=120), method=st.EICool()).spent <= 120
+    True
+    """
 
     uses_cost: ClassVar[bool] = True
     needs_budget: ClassVar[bool] = True
@@ -84,7 +112,18 @@ class EICool(Acquisition):
 
 @dataclass(frozen=True)
 class CEI(Acquisition):
-    """Contextual EI: the cheapest point with at least (1 - lam) of the highest EI. It lies on the Pareto front of EI and cost."""
+    """Contextual EI: the cheapest config that has at least (1 - lam) of the highest expected improvement.
+
+    Use it to say how much improvement you would give up for a cheaper trial. Its choice is always on the Pareto front of EI and
+    cost.
+
+    lam  the share of EI to give up: 0 is EI, 1 the cheapest config
+
+    >>> space = st.Space(epochs=st.Int(1, 50))
+    >>> result = st.minimize(lambda c: st.Outcome(1 / c["epochs"], cost=c["epochs"]), space, 9, method=st.CEI(0.2))
+    >>> result.best.value < 0.1
+    True
+    """
 
     lam: float = 0.1
     uses_cost: ClassVar[bool] = True

@@ -63,7 +63,19 @@ MIN_VARIANCE_LEFT = 1e-9  # 1 - q_k: less cannot be distinguished from zero
 
 @dataclass(frozen=True)
 class ES(InformationAcquisition):
-    """Entropy search: ``samples`` joint draws at ``representers`` points where the minimum may lie."""
+    """Entropy search: what an observation tells about the location of the minimum, by joint draws.
+
+    Use it where the location matters more than good trials on the way, and read ``result.recommended``. ``PES`` computes the same
+    quantity without draws; ``MES`` is faster than both.
+
+    representers  points where the minimum may lie
+    samples       joint draws at these points
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> result = st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 9, method=st.ES(representers=20, samples=512))
+    >>> abs(result.recommended.config["x"] - 0.3) < 0.1
+    True
+    """
 
     representers: int = 50
     samples: int = 8192

@@ -42,10 +42,19 @@ MAX_NEWTON_STEPS = 60
 
 @dataclass(frozen=True)
 class Gittins(Acquisition):
-    """Pandora's box Gittins index: evaluate where the index is smallest.
+    """Pandora's box Gittins index: weighs the improvement of a trial against what it costs.
 
-    price    the improvement, in the objective's units, that one unit of cost must gain. Without it, the price starts high and is
-             halved whenever no evaluation is worth it any more (PBGI-D in the paper)
+    Use it with a price where you know what an improvement is worth to you: ``stop="auto"`` then ends the study when no trial is
+    worth its cost (``WorthIt``). ``method="auto"`` uses the index without a price for budgets in cost.
+
+    price  the improvement, in the objective's units, that one unit of cost must gain. None: a price that starts high and is
+           halved whenever no evaluation is worth it any more (PBGI-D in the paper)
+
+    >>> space = st.Space(epochs=st.Int(1, 50))
+    >>> def train(config):
+    ...     return st.Outcome(1 / config["epochs"], cost=config["epochs"])
+    >>> st.minimize(train, space, 9, method=st.Gittins(price=0.001)).best.value < 0.1
+    True
     """
 
     price: float | None = None

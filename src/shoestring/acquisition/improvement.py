@@ -41,7 +41,14 @@ Score = Callable[[Array, Array], tuple[Array, Array, Array]]  # (mean, deviation
 
 @dataclass(frozen=True)
 class LogEI(Acquisition):
-    """The logarithm of expected improvement."""
+    """Expected improvement, maximised by its logarithm: how much better than the best value so far a trial is expected to be.
+
+    What ``method="auto"`` uses where nothing else is special. Choose it yourself to leave costs out of account.
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 9, method=st.LogEI()).best.value < 0.05
+    True
+    """
 
     def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return improvement_surface(belief, lambda mean, deviation: log_expected_improvement(mean, deviation, belief.incumbent))
@@ -49,12 +56,28 @@ class LogEI(Acquisition):
 
 @dataclass(frozen=True)
 class EI(LogEI):
-    """Expected improvement. It is maximised by its logarithm, so the suggestions are those of ``LogEI``."""
+    """Expected improvement under its usual name: it is maximised by its logarithm, so the suggestions are those of ``LogEI``.
+
+    Use either; with costs that differ, see ``EIpu`` and ``CEI``.
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 9, method=st.EI()).best.value < 0.05
+    True
+    """
 
 
 @dataclass(frozen=True)
 class PI(Acquisition):
-    """Probability of improvement by more than ``margin`` (in standard deviations of the observed values)."""
+    """Probability of improvement: how likely a trial is to be better than the best value so far, by however little.
+
+    It stays nearer to known good configs than ``EI``. Use it for comparisons with other work; ``EI`` is the better default.
+
+    margin  improvement that counts, in standard deviations of the observed values
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 9, method=st.PI(margin=0.05)).best.value < 0.05
+    True
+    """
 
     margin: float = 0.01
 
@@ -68,7 +91,16 @@ class PI(Acquisition):
 
 @dataclass(frozen=True)
 class LCB(Acquisition):
-    """Lower confidence bound mu - sqrt(beta) s."""
+    """Lower confidence bound mu - sqrt(beta) s: the best value that a config may plausibly have.
+
+    Use it where you want to set by hand how much the search explores; GP-UCB is its name for maximisation.
+
+    beta  the weight of uncertainty: 0 takes the best prediction, 4 is two standard deviations
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 9, method=st.LCB(beta=4)).best.value < 0.05
+    True
+    """
 
     beta: float = 4.0
     log_space: ClassVar[bool] = False

@@ -41,9 +41,18 @@ DIFFERENCE_STEP = 1e-4  # of the unit cube, for the derivative of the assumed co
 
 @dataclass(frozen=True)
 class CFKG(KG):
-    """KG per unit of cost, over configurations and fidelities together. Without fidelities: KG per unit of cost.
+    """The knowledge gradient per unit of cost, over configs and fidelities together.
 
-    batch   the cost of several trials at once (``ask_many``): "max", that of the most expensive one (their time), or "sum"
+    What ``method="auto"`` uses in a space with fidelities. Without fidelities it is the knowledge gradient per unit of cost.
+
+    batch  the cost of several trials at once (``ask_many``): "max", that of the most expensive one (their time), or "sum"
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9)), method=st.CFKG())
+    >>> trial = study.ask()
+    >>> trial.fidelity["epochs"] == trial.config["epochs"]
+    True
+    >>> study.tell(trial, 0.31, cost=2.5).state
+    <State.DONE: 'done'>
     """
 
     batch: Literal["max", "sum"] = "max"

@@ -108,14 +108,30 @@ class DiscretizedDerivativeKG(DiscretizedKG):
 
 @dataclass(frozen=True)
 class DKG(KG):
-    """d-KG: the knowledge gradient of a value and its gradient. While no gradients are reported: KG."""
+    """The knowledge gradient of a value and its gradient (d-KG).
+
+    Use it where the objective reports gradients and the space has no fidelities. While no gradients are reported, it is ``KG``.
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)), method=st.DKG())
+    >>> trial = study.ask()
+    >>> study.tell(trial, 0.31, gradient={"x": -0.2}).gradient
+    {'x': -0.2}
+    """
 
     estimator: ClassVar[type[DiscretizedKG]] = DiscretizedDerivativeKG
 
 
 @dataclass(frozen=True)
 class CFDKG(CFKG):
-    """cf-d-KG: d-KG per unit of cost, over configurations and fidelities together."""
+    """The knowledge gradient of a value and its gradient, per unit of cost, over configs and fidelities together (cf-d-KG).
+
+    Use it where the objective reports gradients and the space has fidelities; ``method="auto"`` does so by itself.
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9)), method=st.CFDKG())
+    >>> trial = study.ask()
+    >>> study.tell(trial, 0.31, cost=2.5, gradient={"x": -0.2}).gradient
+    {'x': -0.2}
+    """
 
     estimator: ClassVar[type[DiscretizedKG]] = DiscretizedDerivativeKG
 

@@ -57,9 +57,19 @@ MIN_ESTIMATE = 1e-300  # of KG per cost, before its logarithm is taken
 
 @dataclass(frozen=True)
 class StochasticKG(Acquisition):
-    """KG by stochastic gradient ascent, per unit of cost where the space has fidelities. A slow reference for ``KG``.
+    """The knowledge gradient by stochastic gradient ascent, per unit of cost where the space has fidelities: a slow reference.
 
-    ``q`` points are planned together. They are suggested one after the other while none of them has finished.
+    Use it to check ``KG`` or ``CFKG``, not in their place: a suggestion takes seconds.
+
+    q        points that are planned together, and suggested one after the other while none of them has finished
+    samples  draws of each step
+    steps    of each ascent
+    starts   of which the best end is chosen
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> method = st.StochasticKG(samples=2, steps=2, starts=1)
+    >>> st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 9, method=method).best.value < 0.05
+    True
     """
 
     q: int = 1

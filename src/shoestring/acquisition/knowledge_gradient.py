@@ -113,7 +113,16 @@ class DiscretizedKG:
 
 @dataclass(frozen=True)
 class KG(Acquisition):
-    """The knowledge gradient. It looks one step ahead at what will be recommended, not at what is observed: good under noise."""
+    """The knowledge gradient: how much better the recommended config is expected to be after one more observation.
+
+    Use it for noisy objectives, together with ``result.recommended``, and for batches (``study.ask_many(4)``), which it values as
+    a whole. A suggestion takes three to four times as long as by ``EI``.
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> result = st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 9, method=st.KG())
+    >>> abs(result.recommended.config["x"] - 0.3) < 0.1
+    True
+    """
 
     needs_gaussian_process: ClassVar[bool] = True
     averages_samples: ClassVar[bool] = True

@@ -63,7 +63,19 @@ PMIN_DRAWS = 2048  # joint draws for p_k
 
 @dataclass(frozen=True)
 class PES(InformationAcquisition):
-    """Predictive entropy search: the most probable ``minimisers`` of ``representers`` points where the minimum may lie."""
+    """Predictive entropy search: what an observation tells about the location of the minimum, by closed forms in place of draws.
+
+    The quantity of ``ES`` by expectation propagation. Use either where the location of the minimum is wanted; compare them on
+    your problem if it matters.
+
+    representers  points where the minimum may lie
+    minimisers    the most probable of them, which are looked at
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> result = st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 9, method=st.PES(representers=20, minimisers=8))
+    >>> abs(result.recommended.config["x"] - 0.3) < 0.1
+    True
+    """
 
     representers: int = 50
     minimisers: int = 32

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
@@ -73,27 +74,41 @@ class NegativeNumbersCommand(click.Command):
 @click.argument("value", required=False)
 @click.option("--cost", type=float, metavar="COST", help="Cost of the trial in the study's unit.  [default: the time since ask]")
 @click.option("--folds", metavar="A,B,...", help="The values of the folds; their mean is the value.")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME=NUMBER", help="A number to keep with it. May be repeated.")
+@click.option("--attr", "attrs", multiple=True, metavar="NAME=VALUE", help="A fact to keep with it. May be repeated.")
 @click.option("--error", metavar="TEXT", help="The trial failed, for this reason.")
 @storage_option
 @json_option
 def tell(
-    name: str, trial: int, value: str | None, cost: float | None, folds: str | None, error: str | None, address: str
+    name: str,
+    trial: int,
+    value: str | None,
+    cost: float | None,
+    folds: str | None,
+    metrics: tuple[str, ...],
+    attrs: tuple[str, ...],
+    error: str | None,
+    address: str,
 ) -> None:
     """Report the result of a trial: its value, or its folds, or why it failed. Reporting the same result twice does no harm.
 
     \b
     Examples:
-      shoestring tell xgb 17 0.031 --cost 12.5
+      shoestring tell xgb 17 0.031 --cost 12.5 --metric accuracy=0.93 --attr host=gpu3
       shoestring tell xgb 18 --folds 0.31,0.28,0.35
       shoestring tell xgb 19 --error "out of memory"
     """
     if value is None and folds is None and error is None:
         raise click.UsageError("the result is missing; give a VALUE, --folds or --error")
+    if error is not None and not (value is None and folds is None):
+        raise click.UsageError("a trial has a value or an error, not both; leave out --error, or VALUE and --folds")
     result = None if value is None else require_number(value, "VALUE")
     fold_values = None if folds is None else [require_number(fold, "--folds") for fold in folds.split(",")]
+    numbers = {key: require_number(text, f"--metric {key}") for key, text in read_pairs(metrics)}
+    facts = {key: read_value(text) for key, text in read_pairs(attrs)}
     with opened_storage(address) as storage:
         study = load_study(storage, name, address)
-        finished = study.tell(trial, result, cost=cost, folds=fold_values, error=error)
+        finished = study.tell(trial, result, cost=cost, folds=fold_values, metrics=numbers, attrs=facts, error=error)
     text = f"trial {trial} is {finished.state}: {rounded(finished.value) if finished.error is None else finished.error}"
     print_result(trial_json(finished), text, shoestring_command("ask", name, *storage_arguments(address)))
 
@@ -114,20 +129,25 @@ def require_number(text: str, what: str) -> float:
 def enqueue(name: str, settings: tuple[str, ...], address: str) -> None:
     """Add settings to be evaluated next, for example some that are known to be good.
 
+    Parameters that are left out are suggested when the settings are asked.
+
     \b
     Examples:
       shoestring enqueue xgb '{"lr": 0.01, "depth": 6}'
       shoestring enqueue xgb lr=0.01 depth=6
+      shoestring enqueue xgb lr=0.01
     """
     config = read_config(settings)
     with opened_storage(address) as storage:
         study = load_study(storage, name, address)
-        checked = study.space.check(config)
         study.enqueue(config)
+        queued = study.state.queue[-1]
         record = storage.find(study.name)
         following = shoestring_command("resume" if record.settings.get("run") else "ask", name, *storage_arguments(address))
-    document = {"study": name, "config": checked, "waiting": record.waiting}
-    print_result(document, f"enqueued: {config_text(checked)}", following)
+    partial = bool(queued.suggestion.get("partial"))
+    document = {"study": name, "config": dict(queued.config), "partial": partial, "waiting": record.waiting}
+    rest = "; the other parameters are suggested when it is asked" if partial else ""
+    print_result(document, f"enqueued: {config_text(queued.config)}{rest}", following)
 
 
 def read_config(settings: tuple[str, ...]) -> dict[str, Any]:
@@ -139,10 +159,13 @@ def read_config(settings: tuple[str, ...]) -> dict[str, Any]:
             raise click.UsageError(f"{settings[0]!r} is not JSON: {error}") from None
         assert isinstance(found, dict)
         return found
-    config: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
+    return {key: read_value(value) for key, value in read_pairs(settings, "KEY=VALUE, or one JSON object")}
+
+
+def read_pairs(texts: tuple[str, ...], how: str = "NAME=VALUE") -> Iterator[tuple[str, str]]:
+    """Names and values of words such as ``accuracy=0.93``."""
+    for text in texts:
+        key, equals, value = text.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"{setting!r} cannot be read; write KEY=VALUE, or one JSON object")
-        config[key] = read_value(value)
-    return config
+            raise click.UsageError(f"{text!r} cannot be read; write {how}")
+        yield key, value

@@ -144,6 +144,24 @@ def terminal_width() -> int:
     return max(min(shutil.get_terminal_size((100, 24)).columns, MAX_WIDTH), MIN_WIDTH)
 
 
+@contextmanager
+def log_lines(quiet: bool) -> Iterator[None]:
+    """What is logged while trials run: nothing but errors if ``quiet``; failures in a terminal, where a line shows the progress.
+
+    Elsewhere it is one line a trial, on standard error.
+    """
+    from ..report.progress import in_terminal
+    from ..report.trial_log import log, set_verbosity
+
+    before = log.level
+    if quiet or in_terminal():
+        set_verbosity("error" if quiet else "warning")
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
 # -- storage ---------------------------------------------------------------------------------------------------------
 
 
@@ -163,12 +181,13 @@ def storage_arguments(address: str) -> list[str]:
 @contextmanager
 def opened_storage(address: str, *, create: bool = False) -> Iterator[Any]:
     """The storage at an address, closed afterwards. A missing file is created only with ``create``, otherwise an error."""
-    from ..storage import open_storage
+    from ..storage.url import NoSuchFile, open_storage
 
-    path = sqlite_path(address)
-    if path is not None and not create and not path.is_file():
-        raise CommandError(f"there is no file {path} here, so there are no studies", shoestring_command("run", "--help"))
-    storage = open_storage(address)
+    try:
+        storage = open_storage(address, create=create)
+    except NoSuchFile:
+        help_command = shoestring_command("run", "--help")
+        raise CommandError(f"there is no file {sqlite_path(address)} here, so there are no studies", help_command) from None
     try:
         yield storage
     finally:

@@ -19,8 +19,9 @@ import click
 from threadpoolctl import threadpool_limits
 
 from .. import Budget, Choice, Float, Int, Result, Space, Study, Trial, __version__
-from ..report.progress import progress_line
-from .console import EXIT_SIGINT, json_requested, rows_text
+from .._format import duration
+from ..report.progress_line import progress_line
+from .console import EXIT_SIGINT, json_requested, log_lines, rows_text
 from .doctor import INSTALL_EXTRAS, is_installed, require_package
 from .options import check_budget, check_picture, json_option
 
@@ -48,7 +49,7 @@ SPACE = Space(
 @click.command(short_help="Tune a real model in about 40 seconds.")
 @click.option(
     "--budget", default="40s", show_default=True, callback=check_budget, metavar="BUDGET",
-    help="Training time (40s, 2m), or a number of trials.",
+    help="Time of the search (40s, 2m), or a number of trials.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of the search.")
 @click.option(
@@ -87,7 +88,9 @@ def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None) ->
     default = Errors(digits.validation_error({}), digits.test_error({}))
     say(f"  default  {default.validation:.2f} % validation error with the default settings\n")
     callbacks = [] if silent or sys.stderr.isatty() else [ProgressLines(budget, say)]
-    result = Study(SPACE, seed=seed, name="demo").minimize(digits.validation_error, budget, callbacks=callbacks)
+    with log_lines(quiet=True):  # it has lines of its own
+        study = Study(SPACE, seed=seed, name="demo")
+        result = study.minimize(digits.validation_error, budget, callbacks=callbacks, on_interrupt="return")
     found = result.history.best
     best = None if found is None else Errors(float(found.value or 0.0), digits.test_error(found.config))
     failure = None
@@ -173,13 +176,15 @@ class ProgressLines:
     def share_spent(self, study: Study) -> float:
         """The share of the budget that is spent, by the limit that is closest to its end."""
         history = study.history
-        used = ((history.trials_used, self.budget.trials), (history.spent, self.budget.cost))
+        used = (
+            (history.trials_used, self.budget.trials), (history.spent, self.budget.cost), (study.seconds, self.budget.seconds),
+        )  # fmt: skip
         return max(spent / limit for spent, limit in used if limit is not None)
 
 
 def introduction(budget: Budget) -> str:
     """The model, the data and the budget."""
-    limit = f"{budget.trials} trials" if budget.cost is None else f"{budget.cost:g} s of training"
+    limit = duration(budget.seconds) if budget.seconds is not None else f"{budget.trials} trials"
     images = f"{TRAINING_IMAGES} for training, {VALIDATION_IMAGES} for validation, {TEST_IMAGES} for testing"
     return "\n".join((
         click.style(f"Shoestring {__version__}: tuning a gradient-boosting classifier", bold=True),
@@ -191,7 +196,7 @@ def introduction(budget: Budget) -> str:
 
 def summary(result: Result) -> str:
     """The summary of the result, without the row that names Python code to continue with."""
-    return rows_text([(label, text) for label, text in result.rows() if not text.startswith("result.study.")])
+    return rows_text([(label, text) for label, text in result.rows() if label != "next"])
 
 
 def comparison(default: Errors, best: Errors) -> str:

@@ -33,6 +33,7 @@ from .console import (
 from .demo import demo
 from .doctor import doctor
 from .manage import completion, db, export, import_, replay, rm, stop
+from .plot import plot
 from .run import resume, run
 from .show import best, list_studies, show
 
@@ -99,6 +100,7 @@ def main() -> None:
     """Bayesian optimization that counts what every evaluation costs: tune expensive things on a shoestring."""
 
 
-for each in (demo, run, resume, list_studies, show, best, ask, tell, enqueue, stop, export, import_, replay, rm, doctor, db):
+for each in (demo, run, resume, list_studies, show, best, plot, ask, tell, enqueue, stop, export, import_, replay, rm, doctor):
     main.add_command(each)
-main.add_command(completion)
+for each in (db, completion):
+    main.add_command(each)

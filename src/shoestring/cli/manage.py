@@ -159,7 +159,9 @@ def check(ctx: click.Context, address: str) -> None:
 @storage_option
 @json_option
 def export(name: str | None, kind: str | None, output: Path | None, yes: bool, address: str) -> None:
-    """Write all trials of a study, one line each: config, value, cost, state and error. JSONL has all fields of a trial.
+    """Write all trials of a study, one line each: config, value, cost, state, error, metrics and attributes.
+
+    JSONL has all fields of a trial.
 
     \b
     Examples:

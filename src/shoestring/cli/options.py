@@ -22,8 +22,8 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from .._validation import duration_seconds
-from ..budget import Budget, read_budget
+from .._validation import duration_seconds, is_number
+from ..budget import HOW_TO_WRITE, Budget, read_budget
 from ..errors import BudgetError, ShoestringError, SpaceError
 from ..space.parameters import Choice, Fidelity, Float, Int
 from ..space.space import Parameter
@@ -34,7 +34,6 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 PICTURE_FORMATS = (".png", ".svg", ".pdf", ".jpg")
 RANGE_PREFIXES = ("int", "float", "log")
 PARAMETER_FIELDS = ("low", "high", "log", "step", "int", "target", "options", "when")
-_PRICE = re.compile(r"\s*(?P<number>\d+\.?\d*|\.\d+)\s*(?P<unit>[^\d\s.,+-]\S*)\s*")
 _WHEN = re.compile(r"\s+when\s+")
 _TARGET = re.compile(r"\s+target\s*=\s*(?P<target>\S+)\s*$")
 
@@ -60,6 +59,21 @@ def storage_option(command: Decorated) -> Decorated:
     return click.option(
         "--storage", "address", default=DEFAULT_STORAGE, show_default=True, envvar=STORAGE_VARIABLE, metavar="ADDRESS",
         help=f"A file, sqlite:///FILE or postgresql://HOST/DATABASE; also set by {STORAGE_VARIABLE} in the environment.",
+    )(command)
+
+
+def max_failures_option(command: Decorated) -> Decorated:
+    """``--max-failures``"""
+    return click.option(
+        "--max-failures", type=click.IntRange(min=0), metavar="N",
+        help="For programs that often fail: end when more than N trials have failed.",
+    )(command)
+
+
+def no_fail_fast_option(command: Decorated) -> Decorated:
+    """``--no-fail-fast``"""
+    return click.option(
+        "--no-fail-fast", is_flag=True, default=None, help="Go on although the first three trials fail in the same way."
     )(command)
 
 
@@ -115,11 +129,14 @@ def read_seconds(given: Mapping[str, Any], key: str) -> float | None:
 
 
 def check_budget(ctx: click.Context, param: click.Parameter, text: str) -> Budget:
-    """Click callback for ``40s``, ``10m``, ``1h 30m``, or a number of trials."""
+    """Click callback for a time (``40s``, ``10m``, ``1h 30m``) or a number of trials."""
     try:
-        return read_budget(int(text) if text.strip().isdecimal() else text)
+        budget = read_budget(text)
     except BudgetError as error:
-        raise click.BadParameter(str(error)) from error
+        raise click.BadParameter(str(error).replace(HOW_TO_WRITE, "write it like 40s, 2m or 30 (trials)")) from error
+    if budget.cost is not None:
+        raise click.BadParameter(f"{text!r} is neither a time nor a number of trials; write it like 40s, 2m or 30")
+    return budget
 
 
 def make_budget(given: Mapping[str, Any]) -> Budget:
@@ -127,34 +144,27 @@ def make_budget(given: Mapping[str, Any]) -> Budget:
     if not any(key in given for key in ("budget", "max_trials", "max_time")):
         raise click.UsageError("a budget is missing; give --budget 10m, --budget 40 (trials) or --budget '20 USD'")
     unit, per_hour = given.get("unit"), given.get("per_hour")
-    limits: dict[str, Any] = {"trials": given.get("max_trials"), "seconds": read_seconds(given, "max_time")}
+    trials, seconds = given.get("max_trials"), read_seconds(given, "max_time")
     try:
-        total = read_budget_text(given["budget"]) if "budget" in given else None
-        if total is not None and total.cost is not None:
-            if unit is not None and total.unit != unit:
-                raise BudgetError(f"costs are in {unit}, so write --budget '20 {unit}'; for a limit on the time use --max-time")
-            limits |= {"cost": total.cost, "unit": total.unit}
-        elif total is not None:
-            limits["trials"] = min(total.trials or 0, limits["trials"] or total.trials or 0)
-        if per_hour is not None and limits.get("unit", unit) in (None, "s"):
+        total = read_budget(given["budget"]) if "budget" in given else None
+        if total is not None and total.unit is not None:
+            if unit not in (None, total.unit):
+                raise BudgetError(f"costs are in {unit}, so write --budget '20 {unit}', or give no --unit")
+            unit = total.unit
+        if per_hour is not None and unit in (None, "s"):
             raise BudgetError("--per-hour is the price of an hour, so it needs a unit; give --unit USD")
-        return Budget(**{"unit": unit, "per_hour": per_hour} | limits)
+        if total is None:
+            return Budget(trials=trials, seconds=seconds, unit=unit, per_hour=per_hour)
+        trials, seconds = smaller(total.trials, trials), smaller(total.seconds, seconds)
+        return Budget(trials=trials, seconds=seconds, cost=total.cost, unit=unit, per_hour=per_hour)
     except BudgetError as error:
-        raise click.UsageError(str(error)) from None
+        how = "write it like 10m (time), '20 USD' (cost) or 40 (trials)"
+        raise click.UsageError(str(error).replace(HOW_TO_WRITE, how)) from None
 
 
-def read_budget_text(text: Any) -> Budget:
-    """A budget from ``10m`` (time), ``40`` (trials) or ``20 USD`` (cost in a unit)."""
-    words = str(text).strip()
-    if words.isdecimal():
-        return Budget(trials=int(words))
-    price = _PRICE.fullmatch(words)
-    try:
-        return read_budget(words)
-    except BudgetError:
-        if price is None:
-            raise
-    return Budget(cost=float(price["number"]), unit=price["unit"])
+def smaller(one: Any, other: Any) -> Any:
+    """The smaller of two limits; None stands for no limit."""
+    return min((limit for limit in (one, other) if limit is not None), default=None)
 
 
 # -- parameters ------------------------------------------------------------------------------------------------------
@@ -231,6 +241,8 @@ def make_numeric(
     target: Any,
 ) -> Parameter:
     """A Float, Int or Fidelity, validated."""
+    if is_number(low) and is_number(high) and low > high:  # the parameter itself would say so in the words of Python
+        raise SpaceError(f"{name}: low ({low:g}) must be below high ({high:g})")
     parameter: Parameter
     if fidelity:
         if when is not None:

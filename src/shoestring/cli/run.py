@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import difflib
+import re
 import shlex
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..data.trial import State, Trial
-from ..errors import MethodError, ShoestringError, StudyError
+from ..errors import MethodError, ObjectiveError, ShoestringError, StudyError
 from ..execution.signals import interruptible
 from ..program import ProgramObjective
 from ..program.result_reader import Logs
@@ -21,15 +23,33 @@ from .console import (
     find_study,
     interruption_exit_code,
     json_requested,
+    log_lines,
     opened_storage,
     print_note,
     printable,
     shoestring_command,
     storage_arguments,
 )
-from .options import json_option, make_budget, name_argument, read_parameter, read_seconds, storage_option
-from .run_plan import Plan, introduction, make_plan, make_study_options, plan_from_dict, print_interruption, print_summary
-from .show import first_line
+from .options import (
+    json_option,
+    make_budget,
+    max_failures_option,
+    name_argument,
+    no_fail_fast_option,
+    read_parameter,
+    read_seconds,
+    storage_option,
+)
+from .run_plan import (
+    Plan,
+    introduction,
+    make_plan,
+    make_study_options,
+    plan_from_dict,
+    print_interruption,
+    print_summary,
+    summary_json,
+)
 
 if TYPE_CHECKING:
     from .. import Result, Study
@@ -38,8 +58,12 @@ PROGRAM_META_KEY = "shoestring.program"  # in click's meta: the words after --
 USAGE_HINT = "write the program after --: shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}"
 OPTION_NAMES = {  # arguments of the library that its messages mention, as options
     "extend=True": "--extend", "name=...": "--name OTHER", "direction='maximize'": "--maximize",
-    "direction='minimize'": "no --maximize",
+    "direction='minimize'": "no --maximize", "max_failures=": "--max-failures ", "fail_fast=False": "--no-fail-fast",
 }  # fmt: skip
+MAX_LINES_OF_OUTPUT = 5  # of standard error, in the error message for a broken program
+PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?")
+OTHER_INTERPRETERS = ("bash", "sh", "zsh", "Rscript", "julia", "node", "ruby", "perl", "php", "lua", "torchrun")
+OPTIONS_WITH_VALUES = ("-W", "-X", "--check-hash-based-pycs")  # of Python, before the script
 
 
 # -- run -------------------------------------------------------------------------------------------------------------
@@ -68,7 +92,7 @@ class ProgramCommand(click.Command):
 @click.argument("file", nargs=-1, metavar="[FILE.toml]")
 @click.option("--param", "params", multiple=True, metavar="NAME=SPEC", help="A parameter, see above. May be repeated.")
 @click.option("--fidelity", "fidelities", multiple=True, metavar="NAME=LOW:HIGH", help="A fidelity of a trial: epochs=1:50.")
-@click.option("--budget", metavar="BUDGET", help="For the whole study: running time (10m, 3h), trials (40), or money (20USD).")
+@click.option("--budget", metavar="BUDGET", help="For the whole study: time (10m, 3h), trials (40), or cost ('20 USD').")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Programs that run at once.  [default: 1]")
 @click.option("--name", metavar="NAME", help="Name of the study.  [default: that of the script or the TOML file]")
 @storage_option
@@ -78,9 +102,11 @@ class ProgramCommand(click.Command):
 @click.option("--stop", metavar="RULE", help='auto, none, "Patience(30)", "SureBound(0.01) | Patience(50)", ...  [default: auto]')
 @click.option("--timeout", metavar="TIME", help="Limit for one trial; a trial that runs longer is stopped and has failed.")
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Retries of a failed trial.  [default: 0]")
+@max_failures_option
+@no_fail_fast_option
 @click.option("--confirm", is_flag=True, default=None, help="Reserve budget to evaluate the recommended settings at the end.")
 @click.option("--max-trials", type=click.IntRange(min=1), metavar="N", help="Further limit: trials in the whole study.")
-@click.option("--max-time", metavar="TIME", help="Further limit: wall-clock time.")
+@click.option("--max-time", metavar="TIME", help="Further limit: time, for example with a budget in cost.")
 @click.option("--unit", metavar="UNIT", help="Unit of the costs that the program reports.  [default: seconds, measured]")
 @click.option("--per-hour", type=float, metavar="PRICE", help="Price of an hour in that unit; the time is then charged.")
 @click.option("--initial", type=click.IntRange(min=1), metavar="N", help="Trials of the initial design.  [default: 8]")
@@ -114,7 +140,8 @@ def run(ctx: click.Context, /, file: tuple[str, ...], quiet: bool, **given: Any)
     The program:
       {lr} in an argument is the parameter's value, {trial} the trial's number; {{ and }} are literal braces.
       It must exit with code 0, and its last line must be a number or JSON: {"value": 0.03, "cost": 12.5}
-      (also "folds", "gradient", "error"). Otherwise the trial has failed, and the study continues.
+      (also "folds", "gradient", "metrics", "attrs", "error"). Otherwise the trial has failed. The study
+      continues, unless the first three trials fail in the same way.
       Environment variables: SHOESTRING_CONFIG, SHOESTRING_TRIAL, SHOESTRING_STUDY, SHOESTRING_RESULT (a
       file that may hold the result instead of the last line) and SHOESTRING_CHECKPOINT_DIR.
     """
@@ -171,6 +198,8 @@ def read_parameters(params: tuple[str, ...], fidelities: tuple[str, ...]) -> dic
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Programs that run at once.  [default: as before]")
 @click.option("--timeout", metavar="TIME", help="Limit for one trial.  [default: as before]")
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Retries of a failed trial.  [default: as before]")
+@max_failures_option
+@no_fail_fast_option
 @click.option("--yes", is_flag=True, help="Run the stored program although it was not started from this folder.")
 @storage_option
 @click.option("--quiet", is_flag=True, help="Print only the result.")
@@ -201,7 +230,9 @@ def resume(ctx: click.Context, /, name: str | None, address: str, quiet: bool, y
             f"  {shlex.join(stored['command'])}\nadd --yes to run it",
             shoestring_command("resume", record.name, "--yes", *storage_arguments(address)),
         )
-    changes = {key: given[key] for key in ("workers", "retries") if given[key] is not None}
+    changes = {key: given[key] for key in ("workers", "retries", "max_failures") if given[key] is not None}
+    if given["no_fail_fast"]:
+        changes["fail_fast"] = False
     if given["timeout"] is not None:
         changes["timeout"] = read_seconds(given, "timeout")
     if given["budget"] is not None:
@@ -218,8 +249,7 @@ def execute_plan(plan: Plan, study_options: Mapping[str, Any] | None, quiet: boo
 
     study_options   the arguments of a new study; None if the study must exist already
     """
-    if "{" not in plan.command[0] and shutil.which(plan.command[0]) is None:
-        raise click.UsageError(f"there is no program {plan.command[0]!r}; give its path, or a name that is on the PATH")
+    check_program(plan.command)
     study: Study | None = None
     with interruptible(hangup=True), opened_storage(plan.address, create=study_options is not None) as storage:
         try:
@@ -227,15 +257,52 @@ def execute_plan(plan: Plan, study_options: Mapping[str, Any] | None, quiet: boo
             store_plan(storage, plan)
             if not quiet and not json_requested():
                 click.echo(printable(introduction(plan, study, trials_before)))
-            with ProgramObjective(plan.template(study.space), Logs(Path(plan.logs)), plan.name, plan.timeout) as objective:
+            with (
+                log_lines(quiet or json_requested()),
+                ProgramObjective(plan.template(study.space), Logs(Path(plan.logs)), plan.name, plan.timeout) as objective,
+            ):
                 result = optimize(study, objective, plan, quiet)
             return print_summary(plan, study, result)
+        except ObjectiveError as error:
+            assert study is not None
+            raise broken_program(error, plan, study) from None
         except KeyboardInterrupt as interruption:  # before the first trial, after the last, or a second Ctrl-C
             if study is None:
                 print_note("interrupted before the study was created; run the same command again")
             else:
                 print_interruption(plan, study, study.log, "interrupted")  # the trials in memory: the storage may not answer
             return interruption_exit_code(interruption)
+
+
+def check_program(command: Sequence[str]) -> None:
+    """A wrong command line if the program or its script does not exist: nothing is spent for a misspelt name."""
+    if "{" not in command[0] and shutil.which(command[0]) is None:
+        raise click.UsageError(f"there is no program {command[0]!r}; give its path, or a name that is on the PATH")
+    script = script_of(command)
+    if script is None or Path(script).exists() or shutil.which(script) is not None:
+        return
+    folder = Path(script).parent
+    others = [str(path) for path in folder.glob(f"*{Path(script).suffix}")] if folder.is_dir() else []
+    close = difflib.get_close_matches(script, others, 1)
+    raise click.UsageError(f"there is no file {script!r} here" + (f"; did you mean {close[0]!r}?" if close else ""))
+
+
+def script_of(command: Sequence[str]) -> str | None:
+    """The script that an interpreter is to run; None if there is none, or if it is not known."""
+    program, words = Path(command[0]).name, iter(command[1:])
+    if program in OTHER_INTERPRETERS:
+        first = next(words, "-")
+        return None if first.startswith("-") or "{" in first else first
+    if not PYTHON.fullmatch(program):
+        return None
+    for word in words:
+        if word in OPTIONS_WITH_VALUES:
+            next(words, None)
+        elif not word.startswith("-"):
+            return None if "{" in word else word
+        elif word == "-" or re.fullmatch(r"-[A-Za-z]*[mc].*", word):  # standard input, a module or a text
+            return None
+    return None
 
 
 def open_study(storage: Any, plan: Plan, study_options: Mapping[str, Any] | None) -> tuple[Study, int | None]:
@@ -250,12 +317,31 @@ def open_study(storage: Any, plan: Plan, study_options: Mapping[str, Any] | None
         else:
             study = Study(**study_options, storage=storage, name=plan.name, budget=plan.budget, checkpoints=checkpoints)
     except (StudyError, MethodError) as error:
-        message = str(error)
-        for argument, option in OPTION_NAMES.items():
-            message = message.replace(argument, option)
+        message = in_option_words(str(error))
         raise CommandError(message, shoestring_command("show", plan.name, *storage_arguments(plan.address))) from None
     study.refresh()
+    if study_options is not None and study.direction != study_options["direction"]:
+        given = "--maximize" if study.direction == "maximize" else "no --maximize"
+        message = f"study {plan.name!r} was begun to {study.direction}; give {given}, or begin another study with --name OTHER"
+        raise CommandError(message, shoestring_command("show", plan.name, *storage_arguments(plan.address)))
     return study, None if record is None else record.trials
+
+
+def in_option_words(message: str) -> str:
+    """A message of the library, with the options of the command line in place of arguments of Python."""
+    for argument, option in OPTION_NAMES.items():
+        message = message.replace(argument, option)
+    return message
+
+
+def broken_program(error: ObjectiveError, plan: Plan, study: Study) -> CommandError:
+    """The error for a run that ended because its program fails: the reason, and the end of the last trial's output."""
+    trial = error.trial
+    assert isinstance(trial, Trial)
+    lines = (trial.traceback or "").splitlines()[-MAX_LINES_OF_OUTPUT:]
+    text = "\n  ".join([in_option_words(str(error)), *(lines if len(lines) > 1 else [])])
+    following = shoestring_command("show", plan.name, str(trial.number), *storage_arguments(plan.address))
+    return CommandError(text, following, summary_json(plan, study, study.log, in_option_words(str(error)), "failures"))
 
 
 def store_plan(storage: Any, plan: Plan) -> None:
@@ -271,8 +357,10 @@ def store_plan(storage: Any, plan: Plan) -> None:
 
 def optimize(study: Study, objective: ProgramObjective, plan: Plan, quiet: bool) -> Result:
     """Run the study in its direction."""
-    options: dict[str, Any] = {"confirm": plan.confirm, "callbacks": [] if quiet else [FirstFailureNote(plan)]}
-    if quiet or json_requested():
+    silent = quiet or json_requested()
+    options: dict[str, Any] = {"confirm": plan.confirm, "fail_fast": plan.fail_fast, "max_failures": plan.max_failures}
+    options |= {"on_interrupt": "return", "callbacks": [] if silent else [FirstFailureNote(plan)]}
+    if silent:
         options["progress"] = False
     method = study.minimize if study.direction == "minimize" else study.maximize
     # Threads suffice: they only wait for their programs, and a signal cannot interrupt them while they start one.
@@ -280,7 +368,7 @@ def optimize(study: Study, objective: ProgramObjective, plan: Plan, quiet: bool)
 
 
 class FirstFailureNote:
-    """A callback that reports the first failed trial at once: a mistake in the program should not cost an hour."""
+    """A callback that says where the output of the first failed trial is. The log line above it says why it failed."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.reported = plan, False
@@ -289,4 +377,4 @@ class FirstFailureNote:
         if trial.state is State.FAILED and not self.reported:
             self.reported = True
             details = shoestring_command("show", self.plan.name, str(trial.number), *storage_arguments(self.plan.address))
-            print_note(f"trial {trial.number} failed: {first_line(trial.error)}\n  details: {details}")
+            print_note(f"to see the output of trial {trial.number}: {details}")

@@ -40,7 +40,9 @@ from .show import first_line, parameter_text, status_rows, study_json
 if TYPE_CHECKING:
     from .. import History, Recommendation, Result, Study
 
-STORED_FIELDS = ("command", "budget", "workers", "timeout", "retries", "confirm", "logs", "pass_as_json")
+STORED_FIELDS = (
+    "command", "budget", "workers", "timeout", "retries", "max_failures", "fail_fast", "confirm", "logs", "pass_as_json",
+)  # fmt: skip
 _SCRIPT = re.compile(r"[^-{}=][^{}=]*\.[A-Za-z]\w{0,3}")  # train.py, bin/model.jl
 
 
@@ -54,6 +56,8 @@ class Plan:
     address   of the storage
     timeout   seconds for one trial; None for no limit
     logs      the folder of the log files
+
+    ``max_failures`` and ``fail_fast`` are those of ``Study.minimize``. A plan from before they existed has their defaults.
     """
 
     command: tuple[str, ...]
@@ -63,6 +67,8 @@ class Plan:
     workers: int = 1
     timeout: float | None = None
     retries: int = 0
+    max_failures: int | None = None
+    fail_fast: bool = True
     confirm: bool = False
     logs: str = ""
     pass_as_json: bool = False
@@ -103,6 +109,8 @@ def make_plan(options: Mapping[str, Any], file: Path | None) -> Plan:
         workers=read_count(given, "workers", 1, 1),
         timeout=read_seconds(given, "timeout"),
         retries=read_count(given, "retries", 0, 0),
+        max_failures=read_count(given, "max_failures", 0, 0) if "max_failures" in given else None,
+        fail_fast=not given.get("no_fail_fast", False),
         confirm=bool(given.get("confirm", False)),
         logs=str(given.get("logs") or default_log_folder(name)),
         pass_as_json=bool(given.get("pass_as_json", False)),
@@ -120,7 +128,7 @@ def default_name(command: Sequence[str], file: Path | None) -> str:
 def read_count(given: Mapping[str, Any], key: str, least: int, default: int) -> int:
     """A whole number of ``least`` or more."""
     try:
-        return whole_number(given.get(key, default), key, least)
+        return whole_number(given.get(key, default), key.replace("_", "-"), least)
     except ShoestringError as error:
         raise click.UsageError(str(error)) from None
 
@@ -185,7 +193,7 @@ def print_summary(plan: Plan, study: Study, result: Result) -> int:
     if json_requested():
         print_result(document | {"recommended": recommendation_json(result.recommended)}, "")
         return 0
-    rows = [(label, text) for label, text in result.rows() if not text.startswith("result.study.")]  # code for Python users
+    rows = [(label, text) for label, text in result.rows() if label != "next"]  # that is code for Python users
     rows += [("logs", plan.logs), ("continue", f"{plan.resume_command} --budget MORE")]
     print_result(document, rows_text(rows), shoestring_command("best", plan.name, *storage_arguments(plan.address)))
     return 0

@@ -5,6 +5,7 @@ Everything is computed from the stored trials. No model is fitted, except by ``b
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from collections import Counter
@@ -14,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._format import amount, config_text, duration, plural, rounded
+from .._format import amount, config_text, duration, plural, rounded, value_text
 from ..data.trial import State, Trial
+from ..report.summary import failures_text, trials_text
 from .console import (
     CommandError,
     find_study,
@@ -39,7 +41,7 @@ MAX_TRIALS_SHOWN = 8  # last trials, and running ones, that ``show`` lists
 MAX_LOG_LINES = 20  # last lines of each log file that ``show`` prints
 MAX_LOG_BYTES = 1 << 16  # these lines are looked for in so many last bytes
 MAX_ERROR_CHARACTERS = 200  # of an error that is shown on one line
-SUMMARY_FIELDS = ("number", "state", "value", "cost", "seconds", "config", "error")
+SUMMARY_FIELDS = ("number", "state", "value", "cost", "seconds", "config", "metrics", "attrs", "error")
 SECONDS_OF_UNIT = ((86400, "day"), (3600, "hour"), (60, "minute"))
 
 
@@ -84,18 +86,25 @@ def remarks(record: StudyRecord) -> str:
 @click.command(short_help="Show the best settings so far.")
 @name_argument
 @click.option("--recommend", is_flag=True, help="Also fit the model and show the settings that it predicts to be best.")
+@click.option("--command", is_flag=True, help="Print the command line of the study's program with the best settings.")
 @storage_option
 @json_option
-def best(name: str | None, recommend: bool, address: str) -> None:
+def best(name: str | None, recommend: bool, command: bool, address: str) -> None:
     """Show the best trial of a study.
 
     With --recommend also the settings whose value the model predicts to be best. Noise misleads this prediction less.
+
+    With --command only the command line that runs the program of shoestring run with the best settings, at the target
+    fidelity. It is quoted for a shell.
 
     \b
     Examples:
       shoestring best xgb
       shoestring best xgb --json | jq .config
+      eval "$(shoestring best xgb --command) --save model.pt"
     """
+    if recommend and command:
+        raise click.UsageError("give --recommend or --command, not both")
     with opened_storage(address) as storage:
         record = find_study(storage, name, address)
         found: Trial | None = storage.best(record.id, is_maximized(record))
@@ -103,8 +112,12 @@ def best(name: str | None, recommend: bool, address: str) -> None:
             following = shoestring_command("show", record.name, *storage_arguments(address))
             raise CommandError(f"no trial of study {record.name!r} has succeeded yet", following)
         document: dict[str, Any] = trial_json(found)
+        if command:
+            words = best_command(load_study(storage, record.name, address), record, found, address)
+            print_result(document | {"command": words}, shlex.join(words))
+            return
         value = f"{rounded(found.value)} (trial {found.number} of {record.name})"
-        rows = [("best", value), ("config", config_text(found.config))]
+        rows = [("best", value), ("config", config_text(found.config)), *further_rows(found)]
         if recommend:
             recommended = load_study(storage, record.name, address, needs_code=True).recommend()
             assert recommended is not None  # a trial has succeeded
@@ -116,6 +129,31 @@ def best(name: str | None, recommend: bool, address: str) -> None:
             }  # fmt: skip
     following = shoestring_command("show", record.name, str(found.number), *storage_arguments(address))
     print_result(document, rows_text(rows), following)
+
+
+def best_command(study: Study, record: StudyRecord, trial: Trial, address: str) -> list[str]:
+    """The command line of a trial's settings at the target fidelity, from the stored plan; an error if there is no program."""
+    from ..program import CommandTemplate
+    from ..program.command import argument_text
+    from ..program.result_reader import Logs
+    from ..state.checkpoints import folder_name
+
+    config = {**trial.config, **study.space.target}
+    plan = record.settings.get("run")
+    if not plan:
+        options = shlex.join(word for name, value in config.items() for word in (f"--{name}", argument_text(value)))
+        why = f"study {record.name!r} has no program: it was not made by shoestring run"
+        following = shoestring_command("best", record.name, *storage_arguments(address))
+        raise CommandError(f"{why}; its best settings as options are\n  {options}", following)
+    logs = Path(plan["logs"]).absolute()
+    extras = {
+        "trial": trial.number, "study": record.name, "result": Logs(logs).files(trial.number).result,
+        "checkpoint_dir": logs / "checkpoints" / folder_name(config, study.space),
+    }  # fmt: skip
+    template = CommandTemplate(tuple(plan["command"]), study.space, plan.get("pass_as_json", False))
+    words = template.fill(config, {name: str(value) for name, value in extras.items()})
+    reads_config = template.config_from_environment or template.rest_from_environment
+    return ["env", f"SHOESTRING_CONFIG={json.dumps(config)}", *words] if reads_config else words
 
 
 @click.command(short_help="Show a study, or one of its trials.")
@@ -134,9 +172,9 @@ def show(name: str | None, trial: int | None, address: str) -> None:
     with opened_storage(address) as storage:
         record = find_study(storage, name, address)
         study = load_study(storage, record.name, address)
-        history = study.history
+        history, attrs = study.history, dict(study.attrs)
     if trial is None:
-        show_study(study, history, record, address)
+        show_study(study, history, attrs, record, address)
         return
     if trial >= len(history):
         count = f"study {record.name!r} has {plural(len(history), 'trial')}, numbered from 0"
@@ -145,13 +183,14 @@ def show(name: str | None, trial: int | None, address: str) -> None:
     show_trial(study, record, history[trial], address)
 
 
-def show_study(study: Study, history: History, record: StudyRecord, address: str) -> None:
+def show_study(study: Study, history: History, attrs: Mapping[str, Any], record: StudyRecord, address: str) -> None:
     """Print a study: settings, counts, best trial, last trials."""
     plan = record.settings.get("run") or {}
     title = f"{record.name}, in {hide_passwords(address)}, created {time_ago(record.created_at)}"
     rows = [("study", title), ("direction", study.direction)]
     rows += [(f"  {name}", parameter_text(parameter)) for name, parameter in study.space.items()]
     rows += [("program", shlex.join(plan["command"]))] if "command" in plan else []
+    rows += [("attributes", named_text(attrs))] if attrs else []
     rows += status_rows(history, study.unit) + running_rows(history)
     rows += [("enqueued", str(record.waiting))] if record.waiting else []
     rows += [("stopped", record.halted)] if record.halted else []
@@ -165,6 +204,7 @@ def show_study(study: Study, history: History, record: StudyRecord, address: str
     document = study_json(study, history) | {
         "storage": hide_passwords(address), "created_at": record.created_at, "halted": record.halted, "waiting": record.waiting,
         "seconds": record.seconds, "run": plan or None, "space": {name: each.to_dict() for name, each in study.space.items()},
+        "attrs": attrs,
         "last": [trial_json(each) for each in history[-MAX_TRIALS_SHOWN:]],
     }  # fmt: skip
     following = shoestring_command("resume" if plan else "ask", record.name, *storage_arguments(address))
@@ -181,19 +221,24 @@ def show_trial(study: Study, record: StudyRecord, trial: Trial, address: str) ->
     rows += [("asked", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trial.asked_at)))] if trial.asked_at else []
     rows += [(f"  {name}", str(value)) for name, value in trial.config.items()]
     rows += [("folds", ", ".join(map(rounded, trial.folds)))] if trial.folds else []
+    rows += further_rows(trial)
     rows += [("why", str(trial.suggestion["why"]))] if trial.suggestion.get("why") else []
     rows += [("error", trial.error)] if trial.error else []
     document: dict[str, Any] = trial.to_dict()
     plan = record.settings.get("run") or {}
     text = rows_text(rows)
+    traceback = trial.traceback
     if "logs" in plan:
         files = Logs(Path(plan["logs"])).files(trial.number)
         document["logs"] = {"out": str(files.out), "err": str(files.err)}
         for path in (files.out, files.err):
             lines = tail(path, MAX_LOG_BYTES).splitlines()
             if lines:
+                traceback = None if path == files.err else traceback  # it is the end of this file
                 part = f", the last {MAX_LOG_LINES} lines" if len(lines) > MAX_LOG_LINES else ""
                 text += f"\n\n{path}{part}:\n" + "\n".join(f"  {line}" for line in lines[-MAX_LOG_LINES:])
+    if traceback:
+        text += "\n\n" + "\n".join(f"  {line}" for line in traceback.splitlines())
     print_result(document, text, shoestring_command("show", record.name, *storage_arguments(address)))
 
 
@@ -220,10 +265,22 @@ def study_json(study: Study, history: History) -> dict[str, Any]:
 
 def status_rows(history: History, unit: str) -> list[tuple[str, str]]:
     """Number of trials, cost spent, best value and its config."""
-    counts = Counter(trial.state for trial in history)
-    others = [f"{counts[state]} {state}" for state in (State.FAILED, State.ABANDONED, State.RUNNING) if counts[state]]
-    rows = [("trials", ", ".join([str(len(history)), *others])), ("spent", amount(history.spent, unit))]
-    return rows + best_rows(history)
+    rows = [("trials", trials_text(history)), ("spent", amount(history.spent, unit)), *best_rows(history)]
+    failures = failures_text(history)
+    return [*rows, ("failed", failures)] if failures and history.best is not None else rows
+
+
+def further_rows(trial: Trial) -> list[tuple[str, str]]:
+    """The metrics and the attributes of a trial."""
+    rows = [("metrics", named_text(trial.metrics))] if trial.metrics else []
+    return [*rows, ("attributes", named_text(trial.attrs))] if trial.attrs else rows
+
+
+def named_text(values: Mapping[str, Any]) -> str:
+    """Values by name: "accuracy = 0.93, host = gpu3"; what is neither a number nor a text is shown as JSON."""
+    return ", ".join(
+        f"{name} = {value_text(value) if isinstance(value, str | float) else json.dumps(value)}" for name, value in values.items()
+    )
 
 
 def best_rows(history: History) -> list[tuple[str, str]]:

@@ -49,7 +49,16 @@ PARTS: dict[str, CostModel] = {  # by the name of their posterior's class, from 
 
 @dataclass(frozen=True)
 class AutoCost(CostModel):
-    """``AutoCost()``: linear while data are few, then a mixture, then the model that predicts best."""
+    """What ``cost_model="auto"`` is: linear while data are few, then a mixture of three models, then the one that predicts best.
+
+    Leave it unless you know the form of the costs: then ``LinearCost`` or ``KnownCost`` learns from fewer trials.
+
+    >>> study = st.Study(st.Space(depth=st.Int(1, 16)), method=st.EIpu(), cost_model=st.AutoCost())
+    >>> for depth in (1, 2, 4, 8, 16):
+    ...     _ = study.add({"depth": depth}, value=0.1, cost=3.0 * depth)
+    >>> study.context.cost.name
+    'linear'
+    """
 
     @single_threaded
     def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> CostPosterior:

@@ -48,11 +48,18 @@ class CostObservations:
 
 
 class CostPosterior(ABC):
-    """The distribution of log cost after the data; frozen.
+    """The distribution of log cost after the data.
 
-    name    for people: "linear in max_depth, rounds"
-    theta   hyperparameters that the next fit may start from; empty where there are none
-    parts   the posteriors that a mixture consists of; empty where it is no mixture
+    Derive from it for a cost model of your own: define its three methods.
+
+    name   for people: "linear in max_depth, rounds"
+    theta  hyperparameters that the next fit may start from; empty where there are none
+    parts  the posteriors that a mixture consists of; empty where it is no mixture
+
+    >>> study = st.Study(st.Space(depth=st.Int(1, 16)), cost_model=st.KnownCost(lambda config: config["depth"]))
+    >>> mean, variance = study.context.cost.log_cost(np.array([[0.1], [0.9]]))
+    >>> bool(mean[0] < mean[1])
+    True
     """
 
     name: str
@@ -73,9 +80,17 @@ class CostPosterior(ABC):
 
 
 class CostModel(ABC):
-    """A frozen specification: ``fit`` returns a posterior.
+    """A model of what an evaluation costs: a frozen specification that ``fit`` turns into a posterior.
 
-    needs_no_data   whether it can be fitted to no observation; else it is fitted from one observation on
+    Derive from it to bring a model of your own as ``cost_model=``: define ``fit``, which returns an ``st.CostPosterior``.
+
+    needs_no_data  whether it can be fitted to no observation; else it is fitted from one observation on
+
+    >>> class TwoFeatures(st.CostModel):
+    ...     def fit(self, costs, encoding, warm_start=None):
+    ...         return st.LinearCost(features=2).fit(costs, encoding)
+    >>> st.Study(st.Space(x=st.Float(0, 1)), cost_model=TwoFeatures()).cost_model.needs_no_data
+    False
     """
 
     needs_no_data: ClassVar[bool] = False

@@ -31,7 +31,18 @@ SAME_VALUE = 1e-12  # of the unit cube: a distance from a valid value that is ro
 
 @dataclass(frozen=True)
 class KnownCost(CostModel):
-    """``KnownCost(f)``: f(config) -> cost; ``KnownCost(f, learned=LinearCost())``: f times a learned factor."""
+    """Costs by a formula of your own: known before the first trial.
+
+    Use it where prices are fixed or times can be computed. The study cannot be opened by ``Study.load`` without the function.
+
+    f        config -> cost
+    learned  a model of the factor by which the formula is off, such as ``LinearCost()``; None: it is exact
+
+    >>> price = st.KnownCost(lambda config: 0.5 * config["gpus"])
+    >>> study = st.Study(st.Space(gpus=st.Int(1, 8)), method=st.EIpu(), cost_model=price)
+    >>> round(float(np.exp(study.context.cost.log_cost(study.space.encode({"gpus": 4})[None, :])[0][0])), 6)
+    2.0
+    """
 
     needs_no_data: ClassVar[bool] = True
 

@@ -55,7 +55,18 @@ MIN_COSTS_FOR_SELECTION = 4  # observations: with fewer no feature can be said t
 
 @dataclass(frozen=True)
 class LogGPCost(CostModel):
-    """``LogGPCost(features=None)``: a GP on log cost; ``features=k``: over the k most informative hyperparameters."""
+    """A Gaussian process on log cost.
+
+    Use it where costs have no simple form and trials are many; ``ResidualGPCost`` combines it with the linear model.
+
+    features  over the k most informative hyperparameters; None: all of them
+
+    >>> study = st.Study(st.Space(depth=st.Int(1, 16)), method=st.EIpu(), cost_model=st.LogGPCost())
+    >>> for depth in (1, 2, 4, 8, 16):
+    ...     _ = study.add({"depth": depth}, value=0.1, cost=3.0 * depth)
+    >>> study.context.cost.name
+    'GP'
+    """
 
     features: int | None = None
 
@@ -141,8 +152,18 @@ def fit_process(
 
 @dataclass(frozen=True)
 class ResidualGPCost(CostModel):
-    """``ResidualGPCost(features=3)``: a linear model of at most so many hyperparameters (None: of all), and a GP on its
-    residuals."""
+    """A linear model of log cost, and a Gaussian process on its residuals.
+
+    Use it where costs grow like powers on the whole, with exceptions; plain ``LinearCost`` is enough where there are none.
+
+    features  of the linear model: how many hyperparameters at most; None: all of them
+
+    >>> study = st.Study(st.Space(depth=st.Int(1, 16)), method=st.EIpu(), cost_model=st.ResidualGPCost())
+    >>> for depth in (1, 2, 4, 8, 16):
+    ...     _ = study.add({"depth": depth}, value=0.1, cost=3.0 * depth)
+    >>> study.context.cost.name
+    'linear + GP'
+    """
 
     features: int | None = 3
 

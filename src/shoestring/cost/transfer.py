@@ -55,7 +55,20 @@ class Row:
 
 @dataclass(frozen=True, eq=False)  # equal only to itself, so that its fitted regressor can be cached by identity
 class TransferCost(CostModel):
-    """Made by ``from_rows`` or ``from_studies``; ``online`` is the model that may correct or overrule the transfer."""
+    """A cost model learned from earlier runs: useful from the first trial on, and corrected by what this study observes.
+
+    Use it where you have tuned similar things before. Make it with ``from_rows`` or ``from_studies``.
+
+    rows       earlier evaluations
+    meta       meta-features of this task, such as the number of rows of its data
+    regressor  "task_linear", "linear", ...
+    online     the model that may correct or overrule the transfer
+
+    >>> rows = [({"depth": d}, {"rows": n}, d * n / 1000) for d in (2, 4, 8) for n in (1000, 2000)]
+    >>> model = st.TransferCost.from_rows(rows, meta={"rows": 5000})
+    >>> st.Study(st.Space(depth=st.Int(1, 16)), method=st.EIpu(), cost_model=model).context.cost.name
+    'transferred (task_linear, 6 rows)'
+    """
 
     needs_no_data: ClassVar[bool] = True
 
@@ -80,7 +93,11 @@ class TransferCost(CostModel):
         cls, rows: Iterable[tuple[Mapping[str, Any], Meta | None, float]], meta: Meta | None = None,
         regressor: str = "task_linear", online: CostModel | None = None,
     ) -> TransferCost:
-        """From (config, meta-features of its task, cost); rows with equal meta-features count as one task."""
+        """From (config, meta-features of its task, cost); rows with equal meta-features count as one task.
+
+        >>> st.TransferCost.from_rows([({"depth": 2}, None, 3.0)], regressor="linear").rows[0].cost
+        3.0
+        """
         read = []
         for number, row in enumerate(rows):
             try:
@@ -98,8 +115,15 @@ class TransferCost(CostModel):
     ) -> TransferCost:
         """From every finished or failed trial whose cost is known exactly. A study counts as one task.
 
-        ``metas`` holds the meta-features of each study's task, ``meta`` those of this one. Without meta-features the regressor is
-        "linear" unless another one is named.
+        studies    studies or histories
+        metas      the meta-features of each study's task
+        meta       those of this one
+        regressor  "linear" without meta-features, unless another one is named
+
+        >>> earlier = st.Study(st.Space(depth=st.Int(1, 16)))
+        >>> _ = earlier.add({"depth": 4}, value=0.2, cost=12.0)
+        >>> len(st.TransferCost.from_studies([earlier]).rows)
+        1
         """
         earlier = list(studies)
         if metas is not None and len(metas) != len(earlier):

@@ -20,11 +20,25 @@ from .trial_table import TrialTable
 
 @dataclass(frozen=True)
 class History(Sequence[Trial]):
-    """The trials of a study in order of their number.
+    """The trials of a study in order of their number: a sequence that never changes once it is made.
+
+    ``result.history`` and ``study.history`` are histories. Index it, slice it, or loop over it like a list.
 
     trials        a tuple, or a PersistentList that is no longer written to
+    space         the search space
     maximize      whether higher values are better
     shared_table  the study's own table, used as long as it has this ``version``; later a table is made from the trials
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> history = st.minimize(lambda c: st.Outcome(c["x"], cost=2), space, 4, method=st.Random()).history
+    >>> len(history), history[0].number, [trial.number for trial in history[-2:]]
+    (4, 0, [2, 3])
+    >>> history.spent, history.evaluations, history.trials_started, history.trials_used, history.trials_added
+    (8.0, 4, 4, 4, 0)
+    >>> history.best.value == min(trial.value for trial in history)
+    True
+    >>> history.table.cost[:4].tolist(), history.warm_start, history.intermediate
+    ([2.0, 2.0, 2.0, 2.0], None, [])
     """
 
     trials: Sequence[Trial]
@@ -72,11 +86,27 @@ class History(Sequence[Trial]):
 
     @property
     def trials_used(self) -> int:
-        """The number of trials that count against a budget of trials: all that were not abandoned."""
+        """The number of trials that count against a budget of trials: without abandoned ones and results from elsewhere."""
+        return self.trials_started - self.trials_added
+
+    @property
+    def trials_started(self) -> int:
+        """The number of trials that were not abandoned."""
         return len(self) - self.number_of(State.ABANDONED)
 
+    @property
+    def trials_added(self) -> int:
+        """The number of results from elsewhere."""
+        return int(np.count_nonzero(self.table.added[: len(self)]))
+
     def number_of(self, *states: State) -> int:
-        """The number of trials in one of these states."""
+        """The number of trials in one of these states.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> _ = study.tell(study.ask(), error="out of memory")
+        >>> study.history.number_of(st.State.FAILED), study.history.having(st.State.FAILED)[0].error
+        (1, 'out of memory')
+        """
         return int(np.count_nonzero(self.table.having(*states)))
 
     def having(self, *states: State) -> tuple[Trial, ...]:
@@ -88,20 +118,29 @@ class History(Sequence[Trial]):
         """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
         table = self.table
         done = np.flatnonzero(table.having(State.DONE))
-        pool = done[table.at_target[done]] if table.at_target[done].any() else done
-        sign = -1.0 if self.maximize else 1.0
-        return self.trials[pool[np.argmin(sign * table.value[pool])]] if len(pool) else None
+        at_target = done[table.at_target[done]] if self._target else done
+        pool = at_target if len(at_target) else done
+        values = table.value[pool]
+        return self.trials[pool[values.argmax() if self.maximize else values.argmin()]] if len(pool) else None
 
     def ranked(self) -> list[Trial]:
-        """Finished trials at the target fidelity, best first; at any fidelity while there is none at the target."""
+        """Finished trials at the target fidelity, best first; at any fidelity while there is none at the target.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> for x in (0.4, 0.1, 0.8):
+        ...     _ = study.add({"x": x}, value=x)
+        >>> [trial.value for trial in study.history.ranked()]
+        [0.1, 0.4, 0.8]
+        """
         done = self.having(State.DONE)
         pool = [trial for trial in done if self.at_target(trial)] or done
         return sorted(pool, key=lambda trial: float(trial.value or 0.0), reverse=self.maximize)
 
     @property
     def spent(self) -> float:
-        """The cost of all trials so far, failed and abandoned ones included."""
-        return float(self.table.cost[: len(self)].sum())
+        """The cost of all trials so far, failed and abandoned ones included, without results from elsewhere."""
+        cost, added = self.table.cost[: len(self)], self.table.added[: len(self)]
+        return float(cost.sum()) if not added.any() else float(cost[~added].sum())
 
     @property
     def warm_start(self) -> Mapping[str, Any] | None:
@@ -111,7 +150,15 @@ class History(Sequence[Trial]):
         return None if last is None else self.trials[last].suggestion["model"]
 
     def head(self, count: int) -> History:
-        """The history of the first ``count`` trials, as if each had finished before the next was suggested."""
+        """The history of the first ``count`` trials, as if each had finished before the next was suggested.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> for x in (0.4, 0.1):
+        ...     _ = study.add({"x": x}, value=x)
+        >>> first = study.history.head(1)
+        >>> first.best.value, len(first.with_trials(study.history[1:]))
+        (0.4, 2)
+        """
         table = self.table.head(count)
         return History(self.trials[:count], self.space, self.maximize, table, table.version)
 
@@ -130,7 +177,13 @@ class History(Sequence[Trial]):
         return all_intermediate_values([self.trials[row] for row in np.flatnonzero(reporting).tolist()], self.trials, self.space)
 
     def at_target(self, trial: Trial) -> bool:
-        """Whether a trial is at the target fidelity."""
+        """Whether a trial is at the target fidelity.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9)))
+        >>> trial = study.add({"x": 0.5, "epochs": 3}, value=0.2)
+        >>> study.history.at_target(trial), study.history.results()
+        (False, [])
+        """
         return all(trial.config[name] == goal for name, goal in self._target)
 
     @cached_property
@@ -151,7 +204,14 @@ class History(Sequence[Trial]):
         return int(done.sum() if self._target else (done & self.table.at_target[: len(self)]).sum())
 
     def bests(self) -> list[tuple[float, float]]:
-        """The convergence curve: (cost spent, best value so far) after each finished trial at the target fidelity."""
+        """The convergence curve: (cost spent, best value so far) after each finished trial at the target fidelity.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> for value in (0.5, 0.7, 0.2):
+        ...     _ = study.tell(study.ask(), value, cost=2)
+        >>> study.history.bests()
+        [(2.0, 0.5), (4.0, 0.5), (6.0, 0.2)]
+        """
         steps, spent, best = list[tuple[float, float]](), 0.0, np.nan
         pick = np.fmax if self.maximize else np.fmin
         for trial in self.trials:

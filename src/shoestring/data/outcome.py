@@ -6,6 +6,7 @@ input: it raises OutcomeError, and the trial stays open, so that nothing is lost
 
 from __future__ import annotations
 
+import json
 import math
 import numbers
 from collections.abc import Mapping, Sequence
@@ -25,16 +26,28 @@ from .trial import State, Trial
 class Outcome:
     """The result of an evaluation, which an objective may return in place of a number.
 
+    Use it to report more than the value: what it cost, the folds of a cross-validation, a gradient, further numbers and facts.
+
     value     the number; None for the mean of the folds
     cost      cost of the evaluation in the study's unit; None for the measured seconds, or their price
     folds     the values of the folds of a cross-validation
     gradient  d value / d parameter, by parameter name, in the user's units
+    metrics   further numbers to keep with the trial, such as {"accuracy": 0.93}; the optimizer does not look at them
+    attrs     further facts to keep with the trial: anything that JSON can hold
+
+    >>> def train(config):
+    ...     return st.Outcome(0.31, cost=config["epochs"], metrics={"accuracy": 0.93}, attrs={"host": "gpu3"})
+    >>> trial = st.minimize(train, st.Space(epochs=st.Int(1, 9)), 1, method=st.Random()).best
+    >>> trial.value, trial.metrics, trial.cost == trial.config["epochs"]
+    (0.31, {'accuracy': 0.93}, True)
     """
 
     value: float | None
     cost: float | None = None
     folds: Sequence[float] | None = None
     gradient: Mapping[str, float] | None = None
+    metrics: Mapping[str, float | None] | None = None
+    attrs: Mapping[str, Any] | None = None
 
 
 def finish_trial(
@@ -42,11 +55,13 @@ def finish_trial(
     outcome: Outcome,
     error: str | None,
     seconds: float | None,
+    *,
     reports: Sequence[Mapping[str, Any]] = (),
     censored: bool = False,
     price: float = 1.0,
     space: Space | None = None,
     stopped: Mapping[str, str] | None = None,
+    traceback: str | None = None,
 ) -> Trial:
     """The trial with its outcome: done, or failed.
 
@@ -61,12 +76,16 @@ def finish_trial(
     charged = seconds * price if seconds is not None else None
     measured = charged if reported is None else reported
     results["cost"] = measured if outcome.cost is None else read_cost(outcome.cost)
+    if outcome.metrics:
+        results["metrics"] = read_metrics(outcome.metrics)
+    if outcome.attrs:
+        results["attrs"] = {**trial.attrs, **read_attrs(outcome.attrs)}
     if outcome.folds is not None:
         results["folds"] = read_folds(outcome.folds)
     if outcome.gradient is not None:
         results["gradient"] = read_gradient(outcome.gradient, trial.config, space)
     if error is not None:
-        return trial.finish(State.FAILED, error=str(error), **results)
+        return trial.finish(State.FAILED, error=str(error), traceback=traceback, **results)
     if outcome.value is None and outcome.folds is None:
         raise OutcomeError(f"trial {trial.number}: give a value, folds= or error=")
     value = mean(results["folds"]) if outcome.value is None else read_value(outcome.value)
@@ -111,6 +130,38 @@ def is_cost(cost: Any) -> bool:
     except OutcomeError:
         return False
     return True
+
+
+def read_metrics(metrics: Any) -> dict[str, float | None]:
+    """Metrics as floats, by name; None for one that is NaN or infinite. An OutcomeError unless all are numbers."""
+    if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
+        raise OutcomeError(f'metrics= must be a dict from names to numbers, such as {{"accuracy": 0.93}}, not {metrics!r}')
+    found: dict[str, float | None] = {}
+    for name, value in metrics.items():
+        try:
+            number = None if value is None else read_value(value)
+        except OutcomeError:
+            raise OutcomeError(f"metrics= must have a number for {name!r}, not {value!r}; put other facts into attrs=") from None
+        found[name] = number if number is not None and math.isfinite(number) else None
+    return found
+
+
+def read_attrs(attrs: Any) -> dict[str, Any]:
+    """Attributes as JSON holds them, by name; an OutcomeError if it cannot."""
+    if not isinstance(attrs, Mapping) or not all(isinstance(name, str) for name in attrs):
+        raise OutcomeError(f'attrs= must be a dict from names to values, such as {{"host": "gpu3"}}, not {attrs!r}')
+    return {name: read_attr(name, value) for name, value in attrs.items()}
+
+
+def read_attr(name: Any, value: Any) -> Any:
+    """One attribute as JSON holds it."""
+    if not isinstance(name, str) or not name:
+        raise OutcomeError(f"the name of an attribute must be a text, not {name!r}")
+    try:
+        return json.loads(json.dumps(plain(value), allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        kinds = "text, finite numbers, true/false, None, lists and dicts of these"
+        raise OutcomeError(f"the attribute {name!r} cannot be stored: {error}; it may hold {kinds}") from None
 
 
 def read_folds(folds: Sequence[float]) -> tuple[float, ...]:

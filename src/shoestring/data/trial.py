@@ -17,7 +17,15 @@ MAX_CHARACTERS_SHOWN = 40  # of one value or error, in the repr of a trial
 
 
 class State(StrEnum):
-    """The state of a trial. Running: no result yet. Abandoned: ended without a result, and the config may be suggested again."""
+    """The state of a trial: running, done, failed or abandoned.
+
+    Compare with it, or with its text. Running: no result yet. Abandoned: ended without a result, and the config may be suggested
+    again.
+
+    >>> trial = st.Trial(0, {"x": 0.5}, state=st.State.DONE, value=0.1)
+    >>> trial.state == "done", trial.state is st.State.DONE
+    (True, True)
+    """
 
     RUNNING = "running"
     DONE = "done"
@@ -29,14 +37,19 @@ class State(StrEnum):
 class Suggestion:
     """A suggested config, and what the optimizer knew when it chose it.
 
-    by           name of the search method
-    why          the reason in words
-    predicted    posterior mean at the config, in the user's units
-    gain         expected improvement on the best value, in the user's units
-    cost         expected cost
-    front        a few points of the EI-cost Pareto front, the chosen point, and the alpha that it corresponds to
-    model        warm start of the next fit: hyperparameters, output transform, the number of trials at the time
-    plan         place of the trial in the schedule of a method such as Hyperband, ready for JSON
+    A search method of your own returns one. ``trial.suggestion`` holds it as a dict.
+
+    by         name of the search method
+    why        the reason in words
+    predicted  posterior mean at the config, in the user's units
+    gain       expected improvement on the best value, in the user's units
+    cost       expected cost
+    front      a few points of the EI-cost Pareto front, the chosen point, and the alpha that it corresponds to
+    model      warm start of the next fit: hyperparameters, output transform, the number of trials at the time
+    plan       place of the trial in the schedule of a method such as Hyperband, ready for JSON
+
+    >>> st.Suggestion({"x": 0.5}, by="Middle", why="a first guess").to_dict()
+    {'by': 'Middle', 'why': 'a first guess'}
     """
 
     config: Config
@@ -57,14 +70,32 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True)  # slots: of a hundred thousand trials, 12 MB less
 class Trial:
-    """One evaluation of the objective.
+    """One evaluation of the objective: what ``study.ask()`` returns, and what the history consists of. It never changes.
 
-    config      a plain dict, fidelities included;  fidelity  the fidelities alone
-    value       the result, None without one;  folds  the results of the folds of a cross-validation
+    number      counts from 0
+    config      a plain dict, fidelities included
+    fidelity    the fidelities alone
+    state       an ``st.State``
+    value       the result, None without one
+    folds       the results of the folds of a cross-validation
     gradient    d value / d parameter, by name
-    cost        in the study's unit;  seconds  the measured time
+    cost        in the study's unit
+    seconds     the measured time
+    error       why it failed, in one line, with the line of the user's code
+    traceback   the whole story
     reports     intermediate values, as the objective reported them
-    suggestion  ``Suggestion.to_dict()``;  basis  the data that the suggestion was computed from (see ``replay``)
+    metrics     further numbers to look at, by name
+    attrs       further facts, ready for JSON
+    added       a result from elsewhere: the study has not paid for it
+    suggestion  ``Suggestion.to_dict()``
+    basis       the data that the suggestion was computed from (see ``replay``)
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+    >>> trial = study.tell(study.ask(), 0.31, cost=12.5, metrics={"accuracy": 0.93})
+    >>> trial.number, str(trial.state), trial.value, trial.cost, trial.metrics["accuracy"]
+    (0, 'done', 0.31, 12.5, 0.93)
+    >>> trial.finished, trial.charge, trial.error
+    (True, 12.5, None)
     """
 
     number: int
@@ -80,6 +111,10 @@ class Trial:
     reports: tuple[Mapping[str, Any], ...] = ()
     suggestion: Mapping[str, Any] = field(default_factory=dict)
     censored: bool = False  # the cost is a lower bound, since the evaluation was cut off
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    traceback: str | None = field(default=None, compare=False)
+    added: bool = False
     asked_at: float | None = field(default=None, compare=False)  # seconds since 1970
     basis: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
@@ -102,18 +137,37 @@ class Trial:
         """Whether the trial has ended, with a result or without."""
         return self.state is not State.RUNNING
 
+    @property
+    def charge(self) -> float:
+        """What the trial has cost the study so far: nothing if it comes from elsewhere."""
+        return 0.0 if self.added or self.cost is None else self.cost
+
     def finish(self, state: State, **results: Any) -> Trial:
-        """The same trial with its results."""
+        """The same trial with its results.
+
+        >>> st.Trial(0, {"x": 0.5}).finish(st.State.DONE, value=0.1).value
+        0.1
+        """
         return replace(self, state=state, **results)
 
     def detached(self) -> Trial:
-        """A deep copy: changes to its dicts do not reach the study."""
-        names = ("config", "gradient", "fidelity", "reports", "suggestion", "basis")
+        """A deep copy: changes to its dicts do not reach the study.
+
+        >>> trial = st.Trial(0, {"x": 0.5})
+        >>> trial.detached() == trial, trial.detached().config is trial.config
+        (True, False)
+        """
+        names = ("config", "gradient", "fidelity", "reports", "suggestion", "basis", "metrics", "attrs")
         copied = copy.deepcopy([getattr(self, name) for name in names])
         return replace(self, **dict(zip(names, copied, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The trial ready for JSON; ``from_dict`` is the inverse. A fold that is not finite becomes null."""
+        """The trial ready for JSON; ``from_dict`` is the inverse. A fold that is not finite becomes null.
+
+        >>> trial = st.Trial(0, {"x": 0.5}, st.State.DONE, value=0.1)
+        >>> trial.to_dict()["value"], st.Trial.from_dict(trial.to_dict()) == trial
+        (0.1, True)
+        """
         copied = self.detached()
         record = {item.name: getattr(copied, item.name) for item in fields(self)}
         record["state"] = str(self.state)

@@ -26,7 +26,9 @@ ROWS_PER_WRITE = 1000  # trials written at once: few enough that their data stay
 
 SAME_POINT = 1e-9  # points that differ by less in every coordinate of the unit cube are the same
 
-ARRAYS = ("U", "state", "value", "cost", "at_target", "censored", "measured", "has_model", "has_reports", "hash")
+ARRAYS = (
+    "U", "state", "value", "cost", "seconds", "at_target", "censored", "measured", "has_model", "has_reports", "added", "hash",
+)  # fmt: skip
 
 IntArray = NDArray[np.int64]
 
@@ -35,12 +37,13 @@ class TrialTable:
     """The trials as arrays, ``count`` rows of which are in use.
 
     U, state      point of the unit cube; state as a code of CODES
-    value, cost   NaN and 0 where there is none
+    value         NaN where there is none;   cost, seconds  0 where there is none
     at_target     whether the trial is at the target fidelity
     censored      whether the cost is a lower bound
     measured      whether the cost is the measured seconds, since no other was given
     has_model     whether the suggestion holds a warm start
     has_reports   whether the trial has ended and has reported intermediate values
+    added         whether the trial is a result from elsewhere
     hash          hash of the point (see ``visited``)
     gradients     row -> gradient by the unit cube, in the user's sign, for trials with gradient observations
     pruned        row -> the point that was asked, for trials that were pruned at a lower fidelity
@@ -51,9 +54,9 @@ class TrialTable:
         self._target = tuple(space.target.items())
         self.U = np.empty((INITIAL_CAPACITY, len(space)))
         self.state = np.empty(INITIAL_CAPACITY, dtype=np.int8)
-        self.value, self.cost = np.empty(INITIAL_CAPACITY), np.empty(INITIAL_CAPACITY)
-        flags = (np.empty(INITIAL_CAPACITY, dtype=bool) for _ in range(5))
-        self.at_target, self.censored, self.measured, self.has_model, self.has_reports = flags
+        self.value, self.cost, self.seconds = (np.empty(INITIAL_CAPACITY) for _ in range(3))
+        flags = (np.empty(INITIAL_CAPACITY, dtype=bool) for _ in range(6))
+        self.at_target, self.censored, self.measured, self.has_model, self.has_reports, self.added = flags
         self.hash = np.empty(INITIAL_CAPACITY, dtype=np.int64)
         self.gradients: dict[int, Array] = {}
         self.pruned: dict[int, Array] = {}
@@ -82,6 +85,7 @@ class TrialTable:
         self.state[rows] = [CODES[trial.state] for trial in trials]
         self.value[rows] = [np.nan if trial.value is None else trial.value for trial in trials]
         self.cost[rows] = [trial.cost or 0.0 for trial in trials]
+        self.seconds[rows] = [trial.seconds or 0.0 for trial in trials]
         self.at_target[rows] = True
         for name, goal in self._target:
             self.at_target[rows] &= [trial.config[name] == goal for trial in trials]
@@ -89,6 +93,7 @@ class TrialTable:
         self.measured[rows] = [trial.cost == trial.seconds for trial in trials]
         self.has_model[rows] = ["model" in trial.suggestion for trial in trials]
         self.has_reports[rows] = [bool(trial.reports) and trial.finished for trial in trials]
+        self.added[rows] = [trial.added for trial in trials]
         for kept, new in ((self.gradients, gradients), (self.pruned, pruned)):
             for row in kept.keys() & range(rows.start, rows.stop):
                 del kept[row]

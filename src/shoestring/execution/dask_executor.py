@@ -21,11 +21,17 @@ from .cluster_executor import ClusterExecutor
 
 
 class DaskExecutor(ClusterExecutor):
-    """``st.DaskExecutor(client)``, or the address of a scheduler; for ``executor=``.
+    """Evaluates trials on a Dask cluster, for ``executor=``. It needs ``pip install "shoestring[dask]"``.
 
+    Use it where you have a Dask cluster; a Dask client given as ``executor=`` is wrapped by it. Each trial runs exactly once.
+
+    client     a Dask client, or the address of a scheduler
     resources  what a trial needs of the resources with which the workers were started: ``{"GPU": 1}``
     isolate    call the objective in a process of its own. False for objectives that are fast, or that need the process of the
                Dask worker: then a trial that has started cannot be ended before it is done
+
+    >>> executor = st.DaskExecutor("tcp://scheduler:8786", resources={"GPU": 1})  # doctest: +SKIP
+    >>> result = st.minimize(train, space, budget="2h", executor=executor)  # doctest: +SKIP
     """
 
     def __init__(self, client: Any, *, resources: Mapping[str, float] | None = None, isolate: bool = True) -> None:

@@ -6,22 +6,24 @@ import copy
 import inspect
 import math
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from .._optuna_names import OF_A_TRIAL, hint_attributes
 from ..budget import Allowance
 from ..data.intermediate import BUDGET, PRUNED
-from ..data.outcome import Outcome, finish_trial, read_cost, read_value
+from ..data.outcome import Outcome, finish_trial, read_attr, read_cost, read_value
 from ..data.trial import Trial
-from ..errors import OutcomeError
+from ..errors import ConfigError, OutcomeError
 from ..space.space import Config, Space
+from .describe import WrongType, explain
 
 Objective = Callable[..., Any]
 
 
+@hint_attributes(OF_A_TRIAL)
 @dataclass
 class LiveTrial:
     """A trial while it runs, as its objective sees it (the objective's second argument).
@@ -29,6 +31,7 @@ class LiveTrial:
     left            what the budget has left now;   folder  the checkpoint folder of its configuration
     prune_reason    why the trial should be pruned, given its reports, or None
     on_report       is called with each report at once;   now  a clock
+    attrs           what ``set_attr`` was given
     stopped         once it was told to stop: the kind of reason, and the reason in words
     answer_seconds  spent on answers to the objective's questions, which are not the objective's own time
     """
@@ -43,6 +46,7 @@ class LiveTrial:
     on_report: Callable[[dict[str, Any]], object] = lambda report: None
     now: Callable[[], float] = time.perf_counter
     reports: list[dict[str, Any]] = field(default_factory=list)
+    attrs: dict[str, Any] = field(default_factory=dict)
     stopped: dict[str, str] | None = None
     answer_seconds: float = 0.0
     _spent: float = 0.0
@@ -51,11 +55,14 @@ class LiveTrial:
     def __post_init__(self) -> None:
         self.began = self.now()
 
-    def report(self, value: float, cost: float | None = None, **fidelity: float) -> None:
+    def report(self, value: float, step: float | None = None, /, *, cost: float | None = None, **fidelity: float) -> None:
         """An intermediate value: ``trial.report(0.31, epochs=5, cost=12.0)``; the cost is that of the trial so far.
 
-        It is stored with the trial. Where it names a fidelity, the model learns from it.
+        Where the space has one fidelity, ``trial.report(0.31, 5)`` is the same as naming it. The report is stored with the trial.
+        Where it has a fidelity, the model learns from it.
         """
+        if step is not None:
+            fidelity = self._named(step, fidelity)
         number = read_value(value)
         if not math.isfinite(number):
             raise OutcomeError(f"trial {self.number}: a report must be a finite number, not {number!r}")
@@ -64,7 +71,7 @@ class LiveTrial:
             if name not in self.space.fidelities:
                 known = ", ".join(self.space.fidelities) or "none"
                 raise OutcomeError(f"trial {self.number}: {name!r} is not a fidelity of this space (it has: {known})")
-            amount = self.space[name].check(amount, name)
+            amount = self._checked(name, amount)
             if amount > self.fidelity[name]:
                 asked = f"{name} = {self.fidelity[name]:g}"
                 raise OutcomeError(f"trial {self.number}: a report at {name} = {amount:g}, but the trial was asked at {asked}")
@@ -78,6 +85,30 @@ class LiveTrial:
             self._spent = read_cost(cost)
         self.reports.append({"value": number, "fidelity": at, "cost": None if cost is None else self._spent})
         self.on_report(self.reports[-1])
+
+    def _named(self, step: float, fidelity: Mapping[str, float]) -> dict[str, float]:
+        """The fidelity that a step without a name is."""
+        names = list(self.space.fidelities)
+        if len(names) == 1 and not fidelity:
+            return {names[0]: step}
+        if not names:
+            how = "write trial.report(value), or give the space a fidelity: epochs=st.Fidelity(1, 50)"
+            raise OutcomeError(f"trial {self.number}: the space has no fidelity, so the step {step!r} has no meaning; {how}")
+        raise OutcomeError(f"trial {self.number}: say of which fidelity {step!r} is: trial.report(value, {names[0]}={step!r})")
+
+    def _checked(self, name: str, amount: float) -> float:
+        try:
+            return self.space[name].check(amount, name)
+        except ConfigError as error:
+            hint = f"; count from 1: trial.report(value, {name}={name} + 1)" if amount == 0 else ""
+            raise OutcomeError(f"trial {self.number}: {error}{hint}") from None
+
+    def set_attr(self, name: str, value: Any) -> None:
+        """Keep a fact with the trial: ``trial.set_attr("host", "gpu3")``; anything that JSON can hold.
+
+        It is stored with the result, also if the trial fails after this.
+        """
+        self.attrs[name] = read_attr(name, value)
 
     @property
     def spent(self) -> float:
@@ -123,6 +154,9 @@ class Evaluation:
 
     censored   the call was cut off, so its cost is a lower bound
     transient  the failure may not happen again (an exception, a crash); a result such as NaN would: only the former is retried
+    traceback  of a failure, as text;   exception  itself, if it was raised in this process
+    kind       of a failure: failures of one kind are taken for the same;   hint  what to do about it
+    fatal      the config cannot be the cause of the failure
     """
 
     outcome: Outcome
@@ -132,14 +166,32 @@ class Evaluation:
     stopped: dict[str, str] | None = None
     censored: bool = False
     transient: bool = False
+    traceback: str | None = None
+    exception: BaseException | None = field(default=None, repr=False, compare=False)
+    kind: str | None = None
+    hint: str | None = None
+    fatal: bool = False
 
 
 class Failure(Exception):
-    """Raised by an objective to fail its trial and to say what that has cost; ``censored`` if it was cut off."""
+    """Raised by an objective to fail its trial and to say what that has cost; ``censored`` if it was cut off.
 
-    def __init__(self, reason: str, cost: float | None = None, censored: bool = False) -> None:
+    ``kind`` and ``traceback`` as for ``Evaluation``.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        cost: float | None = None,
+        censored: bool = False,
+        *,
+        kind: str | None = None,
+        traceback: str | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(reason)
         self.reason, self.cost, self.censored = reason, cost, censored
+        self.kind, self.traceback, self.attrs = kind, traceback, attrs
 
 
 def call(objective: Objective, config: Config, live: LiveTrial) -> Any:
@@ -168,22 +220,41 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
     config = copy.deepcopy(trial.config)  # the objective may do with it what it likes
     began = time.perf_counter()
 
-    def finished(outcome: Outcome, error: str | None = None, **how: bool) -> Evaluation:
+    def finished(outcome: Outcome, error: str | None = None, **how: Any) -> Evaluation:
         seconds = time.perf_counter() - began - live.answer_seconds
+        if live.attrs:
+            outcome = replace(outcome, attrs={**live.attrs, **(outcome.attrs or {})})
         return Evaluation(outcome, seconds, error, tuple(live.reports), live.stopped, **how)
 
     try:
         result = call(objective, config, live)
-        outcome = result if isinstance(result, Outcome) else Outcome(read_value(result))
+        outcome = result if isinstance(result, Outcome) else Outcome(read_result(result))
+        if outcome.value is not None:
+            read_result(outcome.value)
         if raise_errors:
             require_finite(outcome, trial, live.space)
     except Exception as error:  # whatever the user's code raises is this trial's failure, not the study's
         if raise_errors:
             raise
         if isinstance(error, Failure):
-            return finished(Outcome(None, error.cost), error.reason, censored=error.censored, transient=not error.censored)
-        return finished(Outcome(None), describe(error), transient=not isinstance(error, OutcomeError))
+            how: dict[str, Any] = {"kind": error.kind, "traceback": error.traceback}
+            outcome = Outcome(None, error.cost, attrs=error.attrs)
+            return finished(outcome, error.reason, censored=error.censored, transient=not error.censored, **how)
+        return finished(Outcome(None), **explain(error, live.space))
     return finished(outcome)
+
+
+def read_result(result: Any) -> float:
+    """A result as a float; WrongType if it is not a number."""
+    if result is None:
+        raise WrongType("the objective returned None; end it with: return value")
+    if inspect.iscoroutine(result):
+        result.close()  # or else Python warns that it was never awaited
+    try:
+        return read_value(result)
+    except OutcomeError as error:
+        several = isinstance(result, Mapping | list | tuple)
+        raise WrongType(f"{error}{'; for further numbers: st.Outcome(value, metrics={...})' if several else ''}") from None
 
 
 def require_finite(outcome: Outcome, trial: Trial, space: Space) -> None:
@@ -191,16 +262,3 @@ def require_finite(outcome: Outcome, trial: Trial, space: Space) -> None:
     finished = finish_trial(trial, outcome, None, 0.0, space=space)
     if finished.error is not None:
         raise OutcomeError(f"trial {trial.number}: {finished.error}")
-
-
-def describe(error: BaseException) -> str:
-    """The error in one line, with the place in the user's code."""
-    text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    root = Path(__file__).parents[1]
-    objectives = (root / "program", root / "cli")  # the library's own objectives are there
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if root not in Path(frame.filename).parents or Path(frame.filename).parent in objectives
-    ]
-    return f"{text} ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else text

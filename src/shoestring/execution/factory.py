@@ -15,6 +15,7 @@ from ..space.space import Space
 from .cluster_executor import ClusterExecutor
 from .evaluate import Objective
 from .executor import SerialExecutor, TrialExecutor
+from .objective import check_objective
 
 
 def make_executor(
@@ -29,8 +30,9 @@ def make_executor(
 ) -> TrialExecutor:
     """The executor for these options: the user's one, threads, or worker processes.
 
-    One worker without a timeout is this process itself.
+    One worker without a timeout is this process itself. An objective that cannot work is refused.
     """
+    check_objective(objective, space)
     count = None if workers is None else whole_number(workers, "workers", 1)
     limit = None if timeout is None else duration_seconds(timeout, "timeout")
     if executor is not None:

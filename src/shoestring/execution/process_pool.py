@@ -170,7 +170,8 @@ class ProcessPool:
         if late and job is not None and self.timeout is not None:
             self._remove(process)
             reason, reports = f"timed out after {duration(self.timeout)}", tuple(job.live.reports)
-            return [CompletedTrial(job.trial, Evaluation(Outcome(None), self._elapsed(job), reason, reports, censored=True))]
+            ended = Evaluation(Outcome(None), self._elapsed(job), reason, reports, censored=True, kind="timeout")
+            return [CompletedTrial(job.trial, ended)]
         if job is not None and job.started is None and self._elapsed(job) > MAX_LOADING_SECONDS:
             raise ExecutionError(f"a worker has not started trial {job.trial.number} after {duration(MAX_LOADING_SECONDS)}")
         return []

@@ -23,12 +23,16 @@ RAY_ENVIRONMENT = {
 
 
 class RayExecutor(ClusterExecutor):
-    """``st.RayExecutor()`` for ``executor=``: uses Ray if it is initialised already, and else starts it on this machine.
+    """Evaluates trials on a Ray cluster, for ``executor=``. It needs ``pip install "shoestring[ray]"``.
 
-    num_cpus, num_gpus, resources   what a trial needs
-    address                         of a cluster to connect to; "auto" for the one that runs on this machine
-
+    Use it where you have a Ray cluster. It uses Ray if it is initialised already, and else starts it on this machine.
     ``shutdown``, or the end of ``with st.RayExecutor() as executor``, ends what was started or connected here.
+
+    num_cpus, num_gpus, resources  what a trial needs
+    address                        of a cluster to connect to; "auto" for the one that runs on this machine
+
+    >>> with st.RayExecutor(num_gpus=1) as executor:  # doctest: +SKIP
+    ...     result = st.minimize(train, space, budget="2h", executor=executor)
     """
 
     isolate = False  # a task has a process of its own already

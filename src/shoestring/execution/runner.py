@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -16,9 +17,10 @@ from typing import Any
 from .._format import amount, listed, plural
 from ..budget import Allowance, Budget
 from ..data.history import History
-from ..data.trial import Trial
+from ..data.trial import State, Trial
 from ..errors import Away, NothingFits, SpaceExhausted, StorageError
 from ..report.progress import Progress, progress_for
+from ..report.trial_log import configure_logging, log_trial
 from ..search.recommend import CONFIRMS
 from ..state.checkpoints import Checkpoints
 from ..state.persistence import settings_to_dict
@@ -29,8 +31,9 @@ from ..storage.base import Limits
 from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit
 from ..termination.base import Verdict
 from .confirm import MAX_CONFIRMATIONS, config_to_confirm, confirmed_verdict, without_confirmation
-from .evaluate import LiveTrial
+from .evaluate import Evaluation, LiveTrial
 from .executor import CompletedTrial, TrialExecutor
+from .failure_limit import FailureLimit
 from .retry import OutageGuard, retry_suggestion, tell_command
 from .signals import Terminated, interruptible, shielded
 
@@ -47,6 +50,8 @@ class Runner:
     on_result  is called with each finished trial
     confirm    the last of the budget is for an evaluation of what is recommended: always, never, or as a function says
     retries    how often a config that failed by an exception or a crash is tried again
+    failures   when failures end the run by an ObjectiveError
+    log_trials whether a line is logged for each trial
     """
 
     def __init__(
@@ -61,13 +66,19 @@ class Runner:
         progress: bool | None = None,
         confirm: bool | Callable[[], bool] = False,
         retries: int = 0,
+        failures: FailureLimit | None = None,
+        log_trials: bool = True,
     ) -> None:
         self.suggester, self.results, self.state = suggester, results, suggester.state
         self.executor, self.budget, self.retries = executor, budget, retries
+        self.failures, self.log_trials = FailureLimit() if failures is None else failures, log_trials
+        self.interruption: KeyboardInterrupt | None = None
+        self.handled: list[signal.Signals] = []  # signals that the run itself handles, and not its caller
         self.checkpoints = Checkpoints() if checkpoints is None else checkpoints
         self.on_result, self.progress = tuple(on_result), progress
         self.confirm = confirm if callable(confirm) else lambda: confirm
         self.limits = Limits(budget.trials, budget.cost)
+        self.suggester.workers = executor.workers
         self.planned = budget  # the budget that the next trial plans with: without what a confirmation is expected to take
         self.running: dict[int, LiveTrial] = {}
         self.arrived: deque[CompletedTrial] = deque()  # results that are not recorded yet
@@ -77,9 +88,9 @@ class Runner:
     # -- the loop ----------------------------------------------------------------------------------------------------
 
     def run(self) -> Verdict:
-        """Run to the end; returns why it ended."""
+        """Run to the end; returns why it ended. After an interruption, ``interruption`` is what ended it."""
         self.begin()
-        with interruptible(), self.executor:
+        with interruptible() as self.handled, self.executor:
             try:
                 with progress_for(self.progress) as self.shown:
                     verdict = self.start_trials()
@@ -94,6 +105,7 @@ class Runner:
                     again = self.end_running()
                 if not isinstance(stopped, KeyboardInterrupt):
                     raise
+                self.interruption = stopped
                 verdict = Verdict(True, describe_interruption(stopped, again), kind="interrupted")
         return verdict
 
@@ -111,16 +123,23 @@ class Runner:
         if not self.arrived:
             self.fetch_results(None)
         while self.arrived:
+            done = self.arrived[0]
             trial = self.when_available(self.record_first)
             self.clock.tick()
+            if self.log_trials and (trial.state is State.FAILED or log.isEnabledFor(logging.INFO)):
+                log_trial(trial, self.state.history, self.state.settings.unit)
             self.show()
             for call in self.on_result:
                 call(trial.detached())
+            if trial.state is State.FAILED:
+                self.count_failure(trial, done.evaluation)
 
     # -- its steps ---------------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
         """Store the budget, and have the trials of lost workers asked again."""
+        if self.log_trials:
+            configure_logging()
         state, settings = self.state, self.state.settings
         with state.lock:
             state.reap()
@@ -131,6 +150,9 @@ class Runner:
             state.save_settings(settings_to_dict(settings))
             for trial in reversed(state.orphans()):
                 self.results.give_back(trial.number, died=state.heartbeat is not None)
+        self.known = len(state)  # trials that were there before
+        if self.log_trials and self.known and state.heartbeat is not None:
+            log.info("study %r in %s has %s: going on", state.name, state.storage.url, plural(self.known, "trial"))
         self.others = state.own_running  # trials of this process that are not of this run
         self.clock = RunClock(state.run_status, self.executor.now)
 
@@ -159,6 +181,8 @@ class Runner:
         spent = check_budget(budget, self.state.history, status.seconds, self.state.settings.unit)
         if spent.stop or self.suggester.rule is None or self.state.queue:  # queued configs are evaluated first
             return spent
+        if self.suggester.level(budget) == "random":  # no time for a model, so none for a rule that needs it
+            return spent
         return self.suggester.check_rule(budget)
 
     def start(self, trial: Trial) -> None:
@@ -182,6 +206,15 @@ class Runner:
             self.running.pop(trial.number, None)
             self.arrived.popleft()
         return trial
+
+    def count_failure(self, trial: Trial, evaluation: Evaluation) -> None:
+        """Raise ObjectiveError if the objective is taken to be broken. A failure that is tried again does not count."""
+        if evaluation.transient and not evaluation.fatal and retry_suggestion(trial, self.retries) is not None:
+            return
+        history = self.state.history
+        succeeded = bool((history.table.having(State.DONE) & ~history.table.added[: len(history)]).any())
+        if (error := self.failures.count(trial, evaluation, succeeded=succeeded)) is not None:
+            raise error
 
     def confirm_recommendation(self, verdict: Verdict) -> Verdict:
         """Evaluate what is recommended, and what is recommended after that, while the budget allows it."""

@@ -18,7 +18,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from ..data.outcome import Outcome, is_cost, read_cost, read_folds, read_gradient, read_value
+from ..data.outcome import Outcome, is_cost, read_attrs, read_cost, read_folds, read_gradient, read_metrics, read_value
 from ..data.trial import Trial
 from ..errors import ExecutionError, MethodError, OutcomeError
 from ..space.space import Space
@@ -70,13 +70,15 @@ def exception_reply(error: Exception) -> Reply:
 
 def in_plain_numbers(evaluation: Evaluation, trial: Trial, space: Space) -> Evaluation:
     """The evaluation with plain Python numbers. An outcome that cannot be recorded becomes a failure, as it does locally."""
-    returned = evaluation.outcome
+    returned, evaluation = evaluation.outcome, replace(evaluation, exception=None)  # its text is in the traceback
     try:
         outcome = Outcome(
             None if returned.value is None else read_value(returned.value),
             None if returned.cost is None else read_cost(returned.cost),
             None if returned.folds is None else read_folds(returned.folds),
             None if returned.gradient is None else read_gradient(returned.gradient, trial.config, space),
+            None if returned.metrics is None else read_metrics(returned.metrics),
+            None if returned.attrs is None else read_attrs(returned.attrs),
         )
     except OutcomeError as error:
         cost = read_cost(returned.cost) if is_cost(returned.cost) else None
@@ -114,4 +116,4 @@ def deserialize_exception(data: bytes, text: str) -> BaseException:
 
 def worker_lost(reason: str, seconds: float, reports: tuple[dict[str, Any], ...] = ()) -> Evaluation:
     """The evaluation of a trial whose worker has died. The failure may be transient, so it is retryable."""
-    return Evaluation(Outcome(None), seconds, reason, reports, transient=True)
+    return Evaluation(Outcome(None), seconds, reason, reports, transient=True, kind="the worker was lost")

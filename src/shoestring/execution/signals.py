@@ -6,7 +6,9 @@ puts its trials back into the queue, this would lose data. A signal that arrives
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,8 +34,8 @@ def in_main_thread() -> bool:
 
 
 @contextmanager
-def interruptible(hangup: bool = False) -> Iterator[None]:
-    """Inside, SIGINT raises KeyboardInterrupt and SIGTERM raises Terminated, in the main thread.
+def interruptible(hangup: bool = False) -> Iterator[list[signal.Signals]]:
+    """Inside, SIGINT raises KeyboardInterrupt and SIGTERM raises Terminated, in the main thread. Yields those that it handles.
 
     A signal for which the user has installed a handler is left alone. With ``hangup``, SIGHUP counts as SIGTERM: a terminal that
     is closed sends it, and by default it would end this process and leave its child processes running. Under nohup SIGHUP is
@@ -48,12 +50,21 @@ def interruptible(hangup: bool = False) -> Iterator[None]:
     if sighup is not None:
         signal.signal(sighup, lambda number, frame: signal.raise_signal(signal.SIGTERM))
     try:
-        yield
+        yield ours
     finally:
         for number in ours:
             signal.signal(number, DEFAULT_HANDLERS[number])
         if sighup is not None:
             signal.signal(sighup, signal.SIG_DFL)
+
+
+def end_process(number: signal.Signals) -> None:
+    """End this process as the signal would have done, once everything is saved: its parent sees 143 for SIGTERM."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 from .._validation import whole_number
@@ -84,6 +84,7 @@ class SimulatedExecutor:
         finally:
             self._evaluating = None
         cost = simulated_seconds(seen)
+        seen = replace(seen, seconds=cost)
         self.spans[trial.number] = Span(self._time, self._time + cost)
         heapq.heappush(self._ends, (self._time + cost, trial.number, CompletedTrial(trial, seen)))
 

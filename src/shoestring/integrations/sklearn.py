@@ -2,10 +2,13 @@
 
 The search runs the study's loop with an executor in which scikit-learn cross-validates the candidates. The study gets the score
 of each fold and the time of the fits. All else (scorers, refit, metadata routing, the estimator's methods) is scikit-learn's.
+
+With a storage, the fits of each candidate are stored with its trial, and what the search was made with is stored with the study.
 """
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -19,15 +22,19 @@ try:
 except ImportError as error:
     raise ImportError('ShoestringSearchCV needs scikit-learn: pip install "shoestring[sklearn]"') from error
 
+from .._format import plural
 from .._validation import plain, whole_number
 from ..budget import Budget, read_budget
 from ..data.history import History
-from ..data.trial import State, Trial
+from ..data.trial import State
 from ..errors import BudgetError, MethodError, SpaceError
 from ..space.parameters import Fidelity
+from ..storage import open_storage
 from ..study import Study
 from .distributions import Translation, read_space
+from .fingerprint import require_same_search, save_fingerprint, search_fingerprint
 from .sklearn_executor import CandidateExecutor, Evaluate, FixedSplits, with_fold_sizes
+from .sklearn_results import evaluated
 
 __all__ = ["ShoestringSearchCV"]
 
@@ -36,27 +43,44 @@ MIN_ROWS_PER_CLASS = 10  # in the smallest sample
 
 
 class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
-    """Cost-aware Bayesian search with cross-validation: ``ShoestringSearchCV(SVC(), {"C": loguniform(1e-3, 1e3)}, budget="5m")``.
+    """A search for the best hyperparameters of a scikit-learn estimator by cross-validation, in place of RandomizedSearchCV.
+
+    A study chooses the candidates, and the search ends by itself when more of them would not pay.
+
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.svm import SVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> space = {"C": st.Float(1e-2, 1e2, log=True), "kernel": ["linear", "rbf"]}
+    >>> search = st.ShoestringSearchCV(SVC(), space, n_iter=5, random_state=0).fit(X, y)
+    >>> sorted(search.best_params_), len(search.cv_results_["params"])
+    (['C', 'kernel'], 5)
 
     estimator      as for RandomizedSearchCV, and so are scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score,
                    return_train_score and random_state
     space          an st.Space, a dict from parameter names to lists, distributions or st.Float, st.Int, st.Choice, or a list
-                   of such dicts
+                   of such dicts; ``param_distributions`` is another name for it: give one of the two
     n_iter         the largest number of candidates; 50 if there is no budget either
-    budget         "10m" (seconds of fitting and scoring, summed over folds), a number of candidates, or st.Budget(...)
+    budget         "10m" (wall-clock time of the search), a number of candidates, or st.Budget(...); st.Budget(cost=600) is the
+                   time of fitting and scoring, summed over folds and candidates
     method, stop, cost_model    as for st.Study
     resource       None, "n_samples" (rows to train on) or a parameter of the estimator such as "n_estimators": a fidelity
     min_resources  the lowest fidelity; "smallest" is 1, or ten rows per class
     max_resources  the target fidelity; "auto" is all rows
+    storage        where the search is kept, so that it can be continued: a file such as "search.db", or another address of
+                   st.Study; None: in memory
+    study_name     its name in the storage; by default that of the estimator's class
 
     A candidate's value is the mean of its folds' scores. Its cost is measured, so method="auto" and budgets in time depend on
     the clock. For runs that are equal bit for bit give ``random_state=0, method=st.EI()`` and a budget in candidates (n_iter).
 
     ``fit`` sets the attributes of RandomizedSearchCV and these: ``stop_reason_`` as text and ``stop_`` with its evidence,
     ``spent_`` in seconds, ``study_`` and ``history_``, ``recommended_params_`` (the best prediction of the model),
-    ``fold_sizes_`` and ``train_sizes_``; in ``cv_results_`` the columns ``cost``, ``spent``, ``expected_cost``, ``failed`` and,
-    with a resource, ``n_resources``. Candidate i is trial i of the study. With several metrics the one that ``refit`` names is
+    ``fold_sizes_`` and ``train_sizes_``; in ``cv_results_`` the columns ``trial`` (its number in the study), ``cost``, ``spent``,
+    ``expected_cost``, ``failed`` and, with a resource, ``n_resources``. With several metrics the one that ``refit`` names is
     optimized; the first one if ``refit`` is a function or False.
+
+    With a storage, a second ``fit`` with the same estimator, space, data, cv and scoring continues the search: what is stored is
+    not fitted again. Limits hold for the whole search, earlier calls included. Ctrl-C loses only what is being fitted.
     """
 
     _required_parameters = ("estimator", "space")  # for the checks of scikit-learn before 1.6
@@ -64,8 +88,9 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
     def __init__(
         self,
         estimator: Any,
-        space: Any,
+        space: Any = None,
         *,
+        param_distributions: Any = None,
         n_iter: int | None = None,
         budget: Any = None,
         method: Any = "auto",
@@ -83,12 +108,15 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         resource: str | None = None,
         min_resources: Any = "smallest",
         max_resources: Any = "auto",
+        storage: Any = None,
+        study_name: str | None = None,
     ) -> None:
         super().__init__(
             estimator=estimator, scoring=scoring, n_jobs=n_jobs, refit=refit, cv=cv, verbose=verbose,
             pre_dispatch=pre_dispatch, error_score=error_score, return_train_score=return_train_score,
         )  # fmt: skip
         self.space = space
+        self.param_distributions = param_distributions
         self.n_iter = n_iter
         self.budget = budget
         self.method = method
@@ -98,14 +126,16 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.resource = resource
         self.min_resources = min_resources
         self.max_resources = max_resources
+        self.storage = storage
+        self.study_name = study_name
 
     def fit(self, X: Any, y: Any = None, **params: Any) -> ShoestringSearchCV:
         """Search, and refit the best candidate on all rows; ``params`` as for RandomizedSearchCV."""
-        self._data = X, y  # the number of rows is needed before scikit-learn splits them
+        self._data, self._fit_params = (X, y), params  # needed before scikit-learn splits the rows
         try:
             super().fit(X, y, **params)
         finally:
-            del self._data
+            del self._data, self._fit_params
         return self
 
     @property
@@ -116,46 +146,83 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     @property
     def recommended_params_(self) -> dict[str, Any] | None:
-        """The evaluated candidate with the best predicted score, which noise affects less than ``best_params_``."""
+        """The evaluated candidate with the best predicted score, which noise affects less than ``best_params_``.
+
+        None if there is no prediction, or if another process has evaluated it since.
+        """
         check_is_fitted(self)
         found = self.study_.recommend(tried=True)
-        return None if found is None else self.cv_results_["params"][found.number]
+        numbers = self.cv_results_["trial"].tolist()
+        return self.cv_results_["params"][numbers.index(found.number)] if found is not None and found.number in numbers else None
 
     # -- the search --------------------------------------------------------------------------------------------------
 
     def _run_search(self, evaluate_candidates: Evaluate) -> None:
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         translation, budget = self._translation(), self._limits()
-        study = Study(
-            translation.space, self.method, self.stop, seed,
-            name=type(self).__name__, cost_model=self.cost_model, budget=budget, direction="maximize",
-        )  # fmt: skip
-        cv = getattr(self, "_checked_cv_orig", self.cv)  # the attribute of newer versions
-        if hasattr(cv, "__next__"):
-            raise MethodError("cv is a generator, which this version of scikit-learn has used up by now; give a list of splits")
+        study, splits = self._open_study(translation, budget, evaluate_candidates)
+        study.rule = with_fold_sizes(study.rule, splits.test_sizes, splits.train_sizes)
         executor = CandidateExecutor(
-            translation, FixedSplits(cv, classifier=is_classifier(self.estimator), seed=seed), evaluate_candidates,
+            translation, splits, evaluate_candidates,
             n_jobs=self.n_jobs, refit=self.refit, error_score=self.error_score, resource=self.resource,
             rows=_num_samples(self._data[0]),
         )  # fmt: skip
-        splits = executor.splits
-
-        def size_folds(study: Study, trial: Trial) -> None:
-            if len(executor.candidates) <= 1:  # the folds are known after the first candidate
-                study.rule = with_fold_sizes(study.rule, splits.test_sizes, splits.train_sizes)
 
         def nothing_at_target() -> bool:
             """Whether there is a resource but no result at its maximum; the best candidate is then evaluated there."""
             history = study.log
             return bool(study.space.fidelities) and not any(history.at_target(trial) for trial in history.having(State.DONE))
 
-        self.stop_ = study.run(executor, budget, callbacks=size_folds, progress=False, confirm=nothing_at_target).stop
+        self.stop_ = study.run(
+            executor, budget, confirm=nothing_at_target, progress=False, log_trials=self.verbose > 0,
+            fail_fast=False,  # where nothing can be fitted, scikit-learn's own error is raised at the end
+            on_interrupt="return",  # to say here how to go on
+        ).stop  # fmt: skip
         if self.stop_.kind == "interrupted":
+            if self.storage is not None:
+                count = plural(len(evaluated(study.log)), "candidate")
+                where = f"study {study.name!r} in {study.storage.url} has {count}"
+                print(f"{where}; the same fit goes on from there", file=sys.stderr)
             raise KeyboardInterrupt(self.stop_.reason)
-        executor.require_results(self.stop_)
-        executor.write_table(study.log, super()._format_results)
+        study.refresh()  # other processes may work on the same search
+        executor.require_results(study.log, self.stop_)
+        executor.write_table(study.log, super()._format_results, train=self.return_train_score)
         self.study_, self.stop_reason_, self.spent_ = study, self.stop_.reason, study.log.spent
         self.fold_sizes_, self.train_sizes_ = splits.test_sizes, splits.train_sizes
+
+    def _open_study(self, translation: Translation, budget: Budget, evaluate: Evaluate) -> tuple[Study, FixedSplits]:
+        """The study and the folds: new, or as they are in the storage if the search there is the same."""
+        cv = getattr(self, "_checked_cv_orig", self.cv)  # the attribute of newer versions
+        if hasattr(cv, "__next__"):
+            raise MethodError("cv is a generator, which this version of scikit-learn has used up by now; give a list of splits")
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        name = self.study_name or type(self.estimator).__name__
+        storage = None if self.storage is None else open_storage(self.storage)
+        found = None if storage is None else storage.find(name)
+        if found is not None:
+            seed = int(found.settings["seed"])  # the folds depend on it too
+        classifier = is_classifier(self.estimator)
+        splits = FixedSplits(cv, classifier=classifier, seed=seed, repeatable=storage is not None)
+        splits.draw(evaluate)
+
+        def open_study() -> Study:
+            return Study(
+                translation.space, self.method, self.stop, seed,
+                storage=storage, name=name, cost_model=self.cost_model, budget=budget, direction="maximize",
+            )  # fmt: skip
+
+        if storage is None:
+            return open_study(), splits
+        fingerprint = search_fingerprint(
+            estimator=self.estimator, X=self._data[0], y=self._data[1], fit_params=self._fit_params,
+            cv=self.cv, folds=splits.folds, scoring=self.scoring, refit=self.refit, translation=translation,
+        )  # fmt: skip
+        if found is not None:
+            require_same_search(found, storage.url, translation.space, fingerprint)
+        study = open_study()
+        if study.seed != seed:  # another process has just begun the same search: its seed counts
+            return self._open_study(translation, budget, evaluate)
+        save_fingerprint(study, fingerprint)
+        return study, splits
 
     def _format_results(self, candidate_params: Any, n_splits: int, out: Any, more_results: Any = None) -> dict[str, Any]:
         """Return the fits unchanged: the study needs the folds. The table is made once, at the end of the search."""
@@ -168,8 +235,9 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
         log = self.study_.log
         if callable(refit) or not self.study_.space.fidelities:
             return super()._select_best_index(refit, refit_metric, results)
-        there = np.array([log.at_target(trial) for trial in log]) & np.isfinite(results[f"mean_test_{refit_metric}"])
-        pool = np.flatnonzero(there) if there.any() else np.arange(len(log))
+        at_target = np.array([log.at_target(log[number]) for number in results["trial"]])
+        there = at_target & np.isfinite(results[f"mean_test_{refit_metric}"])
+        pool = np.flatnonzero(there) if there.any() else np.arange(len(there))
         return int(pool[results[f"rank_test_{refit_metric}"][pool].argmin()])
 
     # -- options -------------------------------------------------------------------------------------------------------
@@ -187,7 +255,13 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _translation(self) -> Translation:
         """The space, with the resource as a fidelity if there is one."""
-        translation = read_space(self.space)
+        if (self.space is None) == (self.param_distributions is None):
+            given = "neither was given" if self.space is None else "both were given"
+            raise SpaceError(
+                f"give the space as the second argument, as space= or as param_distributions=: {given}; "
+                'for example ShoestringSearchCV(SVC(), {"C": scipy.stats.loguniform(0.1, 10)})'
+            )
+        translation = read_space(self.param_distributions if self.space is None else self.space)
         if self.resource is None:
             return translation
         rows = self.resource == "n_samples"

@@ -36,6 +36,7 @@ from typing import Any
 from .._format import duration
 from ..data.outcome import Outcome
 from ..errors import ConfigError
+from ..execution.describe import MAX_TRACEBACK_CHARACTERS
 from ..execution.evaluate import Failure, LiveTrial
 from ..execution.orphan_guard import OrphanGuard
 from ..space.space import Config, Space
@@ -45,8 +46,6 @@ EXTRA_PLACEHOLDERS = ("trial", "study", "result", "checkpoint_dir")  # a paramet
 TERMINATION_GRACE_SECONDS = 2.0  # between SIGTERM and SIGKILL
 POLL_SECONDS = 0.25  # how often a running program is checked for cancellation
 EXIT_POLL_SECONDS = 0.02  # how often a program that was sent SIGTERM is checked for its end
-MAX_STDERR_LINES = 5  # lines of standard error that become part of the error of a failed trial
-MAX_STDERR_BYTES = 8192  # these lines are looked for in so many last bytes
 _TOKEN = re.compile(r"(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>[^{}]*)\}|(?P<lone>[{}])")
 
 
@@ -313,9 +312,9 @@ class ProgramObjective:
         except ProgramTimeout:
             assert self.timeout is not None
             reason = f"it ran longer than its timeout of {duration(self.timeout)}"
-            raise Failure(self.error_text(reason, files), censored=True) from None
+            raise self.failure(reason, files, kind="timeout", censored=True) from None
         except (OSError, ValueError) as error:  # ValueError: an argument holds a NUL character, for example
-            raise Failure(f"{arguments[0]} could not be started: {error}") from None
+            raise Failure(f"{arguments[0]} could not be started: {error}", kind="could not be started") from None
         return self.outcome(code, files)
 
     def environment(self, config: Config, number: int, files: TrialFiles, checkpoints: Path) -> dict[str, str]:
@@ -332,14 +331,19 @@ class ProgramObjective:
     def outcome(self, code: int, files: TrialFiles) -> Outcome:
         """The outcome of a run that ended with an exit code; Failure if it failed or reported no result."""
         if code != 0:
-            raise Failure(self.error_text(exit_text(code), files))
+            raise self.failure(exit_text(code), files, kind=exit_text(code))
         result = read_result(files.result, files.out)
         if result.error is not None:
-            raise Failure(self.error_text(result.error, files), cost=result.outcome.cost)
+            attrs = result.outcome.attrs if isinstance(result.outcome.attrs, dict) else None
+            raise self.failure(result.error, files, kind=result.kind, cost=result.outcome.cost, attrs=attrs)
         return result.outcome
 
-    def error_text(self, reason: str, files: TrialFiles) -> str:
-        """The reason with the last line of standard error and the path of the log, then the last lines below it."""
-        lines = [line.rstrip() for line in tail(files.err, MAX_STDERR_BYTES).splitlines() if line.strip()][-MAX_STDERR_LINES:]
-        first = f"{reason}: {shorten(lines[-1].strip())}" if lines else reason
-        return "\n".join([f"{first} (log: {files.err})", *(f"  {line}" for line in lines if len(lines) > 1)])
+    def failure(self, reason: str, files: TrialFiles, **how: Any) -> Failure:
+        """The failure with its reason on one line: with the last line of standard error, and the path of the log.
+
+        The end of standard error is kept with the trial as its traceback: the log files are on this machine only.
+        """
+        errors = tail(files.err, MAX_TRACEBACK_CHARACTERS).strip()
+        line = shorten(" ".join(reason.split()), 500)
+        last = f": {shorten(errors.splitlines()[-1].strip())}" if errors else ""
+        return Failure(f"{line}{last} (log: {files.err})", traceback=errors or None, **how)

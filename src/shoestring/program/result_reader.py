@@ -5,6 +5,7 @@ The result of a trial is a number or a JSON object:
     0.0312
     {"value": 0.0312, "cost": 12.5}
     {"folds": [0.31, 0.28, 0.35], "gradient": {"lr": -0.2}}
+    {"value": 0.0312, "metrics": {"accuracy": 0.93}, "attrs": {"host": "gpu3"}}
     {"error": "out of memory", "cost": 3.0}
 
 It is read from the file that SHOESTRING_RESULT names, if the program wrote one. Otherwise it is the last line of standard output
@@ -29,7 +30,8 @@ from ..data.outcome import Outcome
 from ..errors import StudyError
 
 MAX_LAST_LINE_BYTES = 1 << 20  # how much of the end of the output is searched for its last line
-RESULT_KEYS = ("value", "cost", "folds", "gradient", "error")
+RESULT_KEYS = ("value", "cost", "folds", "gradient", "metrics", "attrs", "error")
+NO_RESULT = "no result"  # the kind of failure of a program that reports nothing that can be read
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
 
 TRIAL_NUMBER_DIGITS = 5
@@ -38,10 +40,14 @@ COMMAND_FILE = "command.json"
 
 @dataclass(frozen=True)
 class ProgramResult:
-    """The outcome of one run, or the error that it reported; ``outcome.cost`` may be known in both cases."""
+    """The outcome of one run, or the error that it reported; ``outcome.cost`` may be known in both cases.
+
+    kind   of the error: errors of one kind are taken for the same
+    """
 
     outcome: Outcome
     error: str | None = None
+    kind: str | None = None
 
 
 def read_result(result: Path, output: Path) -> ProgramResult:
@@ -52,7 +58,7 @@ def read_result(result: Path, output: Path) -> ProgramResult:
     line = last_line(output)
     if line is None:
         reason = "it printed no result: its last line should be a number or JSON such as {\"value\": 0.03}"
-        return ProgramResult(Outcome(None), reason)
+        return ProgramResult(Outcome(None), reason, NO_RESULT)
     return parse_result(line, "the last line of its output")
 
 
@@ -65,14 +71,14 @@ def parse_result(text: str, source: str) -> ProgramResult:
     except (ValueError, RecursionError):
         document = None
     if not isinstance(document, dict):
-        return ProgramResult(Outcome(None), f"{source} is neither a number nor a JSON object: {shorten(text)!r}")
+        return ProgramResult(Outcome(None), f"{source} is neither a number nor a JSON object: {shorten(text)!r}", NO_RESULT)
     fields: dict[str, Any] = {key: document[key] for key in RESULT_KEYS if document.get(key) is not None}
     error = fields.pop("error", None)
     outcome = Outcome(fields.pop("value", None), **fields)
     if error is not None:
-        return ProgramResult(outcome, str(error))
+        return ProgramResult(outcome, str(error), str(error))
     if outcome.value is None and outcome.folds is None:
-        return ProgramResult(outcome, f'{source} has no "value", "folds" or "error" in it: {shorten(text)!r}')
+        return ProgramResult(outcome, f'{source} has no "value", "folds" or "error" in it: {shorten(text)!r}', NO_RESULT)
     return ProgramResult(outcome)
 
 

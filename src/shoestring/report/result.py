@@ -1,27 +1,26 @@
-"""The result of a study: best trial, recommendation, reason to stop; as a summary text, HTML, CSV or dicts."""
+"""The result of a study: best trial, recommendation, reason to stop; as a summary text, HTML, CSV, dicts or a DataFrame."""
 
 from __future__ import annotations
 
-import csv
 import html
-import io
-import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 from .._format import amount, config_text, duration, plural, rounded, value_text
+from .._optuna_names import OF_A_RESULT, hint_attributes
 from ..budget import Budget
 from ..data.history import History
 from ..data.trial import State, Trial
 from ..errors import StudyError
 from ..space.space import Config
+from ..state.study_state import StudyState
 from ..surrogate.base import Surrogate, training_size
 from ..termination.base import Verdict
-
-EXACT_SPENDING_TOLERANCE = 1e-9  # share of the budget; a smaller difference is rounding error, so the budget is spent exactly
+from .export import to_csv, to_dataframe
+from .summary import Ending, differs, effort_text, failures_text, next_step, summary_text, trials_text, used_text
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,10 @@ class Recommendation:
 
     value    the model's prediction, not an observation
     number   the trial that evaluated this config at the target fidelity; None if there is no such trial
+
+    >>> result = st.minimize(lambda config: (config["x"] - 2) ** 2, st.Space(x=st.Float(-5, 5)), budget=12)
+    >>> abs(result.recommended.config["x"] - 2) < 1
+    True
     """
 
     config: Config
@@ -38,6 +41,7 @@ class Recommendation:
 
     @property
     def evaluated(self) -> bool:
+        """Whether a trial has evaluated this config at the target fidelity."""
         return self.number is not None
 
 
@@ -45,13 +49,15 @@ class StudyOfResult(Protocol):
     """The part of a study that its result uses."""
 
     @property
+    def name(self) -> str: ...
+    @property
+    def state(self) -> StudyState: ...
+    @property
     def model(self) -> Surrogate: ...
     @property
     def checked(self) -> Verdict | None: ...
     @property
     def direction(self) -> str: ...
-    @property
-    def seconds(self) -> float: ...
     def recommend(self, history: History | None = None, *, tried: bool = False) -> Recommendation | None: ...
     @property
     def minimize(self) -> Callable[..., Result]: ...
@@ -59,9 +65,29 @@ class StudyOfResult(Protocol):
     def maximize(self) -> Callable[..., Result]: ...
 
 
+@hint_attributes(OF_A_RESULT)
 @dataclass(frozen=True)
 class Result:
-    """The ``best`` trial, the config ``recommended`` by the model, the cost ``spent``, the reason to stop and the ``history``."""
+    """The result of a run: the best trial, what the model recommends, the cost, the reason to stop, and all trials.
+
+    ``minimize`` and ``maximize`` return it; ``study.result`` is the result at any moment. ``print(result)`` shows a summary, and
+    a notebook shows tables.
+
+    study     to go on with;   history  all trials in order;   stop  why the run has ended, a ``Verdict``
+    unit      of costs;   budget  of the run;   before  how many trials there were when it began
+    seconds   wall-clock time of the study;   suggestions  how many were computed in this process
+    optimizer_seconds   that they took in all;   effort_seconds  that one takes, by its level of effort
+
+    >>> result = st.minimize(lambda config: (config["x"] - 2) ** 2, st.Space(x=st.Float(-5, 5)), budget=12)
+    >>> result.best.value < 1, result.best.config, result.recommended.config, result.spent
+    (True, {'x': ...}, {'x': ...}, ...)
+    >>> result.stop.reason
+    'the budget of 12 trials is used up'
+    >>> len(result.to_dicts()), result.to_csv().partition("\\n")[0]
+    (12, 'number,state,value,cost,seconds,x,error,added')
+    >>> dict(result.rows())["trials"], result.saved()
+    ('12', '')
+    """
 
     study: StudyOfResult
     history: History
@@ -69,6 +95,10 @@ class Result:
     unit: str = "s"
     optimizer_seconds: float = 0.0
     budget: Budget | None = None
+    before: int = 0
+    seconds: float = 0.0
+    suggestions: int = 0
+    effort_seconds: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def best(self) -> Trial:
@@ -99,36 +129,45 @@ class Result:
 
     def to_csv(self, path: str | Path | None = None) -> str:
         """The trials as CSV, one row per trial; also written to ``path`` if it is given."""
-        parameters = list(self.history.space)
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["number", "state", "value", "cost", "seconds", *parameters, "error"])
-        for trial in self.history:
-            row = [trial.number, str(trial.state), trial.value, trial.cost, trial.seconds]
-            writer.writerow([*row, *(_cell(trial.config, name) for name in parameters), trial.error])
+        text = to_csv(self.history)
         if path is not None:
-            Path(path).write_text(text.getvalue(), encoding="utf-8")
-        return text.getvalue()
+            Path(path).write_text(text, encoding="utf-8")
+        return text
 
-    def rows(self) -> list[tuple[str, str]]:
-        """The summary as pairs of label and text."""
-        counts = {state: len(self.history.having(state)) for state in State}
-        trials = str(len(self.history)) + "".join(
-            f", {counts[state]} {state}" for state in (State.FAILED, State.ABANDONED, State.RUNNING) if counts[state]
-        )
-        rows = [("trials", trials), ("spent", self._spent())]
-        best = self.history.best
-        if best is None:
-            rows.append(("best", self._no_success()))
-        else:
-            rows.append(("best", f"{rounded(best.value)} (trial {best.number})"))
-            rows.append(("config", config_text(best.config)))
-            recommended = self.recommended
-            if recommended is not None and recommended.number != best.number:
-                known = "" if recommended.evaluated else ", not evaluated yet"
-                rows.append(("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}{known}"))
-        done = len(self.history.having(State.DONE))
-        if (part := training_size(self.study.model, done, len(self.history.space))) is not None:
+    def to_dataframe(self) -> Any:
+        """The trials as a DataFrame of pandas, one row per trial; an ImportError if pandas is not installed.
+
+        The columns, in this order. What is not there is NaN.
+
+            number, state, value, cost, seconds
+            LR, DEPTH, ...      the parameters by name, fidelities included; param_NAME if another column has that name
+            metric_NAME, fold_0, fold_1, ..., attr_NAME
+            predicted, predicted_cost, expected_gain     what the model expected
+            by, why, effort     the method, the reason in words, and "full", "reduced" or "random" (without a model)
+            added               True for a result from elsewhere
+            error, asked_at     why it failed; when it was asked, as a time in UTC
+
+        >>> result = st.minimize(lambda config: config["x"] ** 2, st.Space(x=st.Float(-1, 1)), budget=3)
+        >>> list(result.to_dataframe().columns[:6])
+        ['number', 'state', 'value', 'cost', 'seconds', 'x']
+        """
+        return to_dataframe(self.history)
+
+    def rows(self, ending: Ending = "returned") -> list[tuple[str, str]]:
+        """The summary as pairs of label and text.
+
+        ``ending``: how the run has ended, if not with this result: it is "raised" or "terminated" after an interruption.
+        """
+        history, best = self.history, self.history.best
+        nothing_new = self.stop.stop and 0 < self.before == len(history)
+        rows = [("trials", trials_text(history, nothing_new=nothing_new)), *self._used_rows()]
+        rows += [("best", "nothing has succeeded yet")] if best is None else self._best_rows(best)
+        if best is not None and ending == "returned":  # a model is fitted for it, and an interruption should not wait
+            rows += self._recommended_rows(best)
+        if failures := failures_text(history):
+            rows.append(("failed", failures))
+        done = history.number_of(State.DONE)
+        if (part := training_size(self.study.model, done, len(history.space))) is not None:
             rows.append(("model", f"learns from {part:,} of {done:,} trials"))
         rows.append(("stopped", self.stop.reason))
         checked = self.study.checked
@@ -136,51 +175,62 @@ class Result:
             rows.append(("rule", checked.reason))
         if saved := self.saved():
             rows.append(("saved", saved))
-        if self.optimizer_seconds > 0 and len(self.history):
-            rows.append(("own time", f"{duration(self.optimizer_seconds / len(self.history))} a suggestion"))
-        how = {"interrupted": " again", "rule": " after result.study.rule = None"}.get(self.stop.kind, " with a larger budget")
-        rows.append(("go on", f"result.study.{self.study.direction}(objective, budget=...){how}"))
+        if self.suggestions:
+            rows.append(("suggestions", f"{duration(self.optimizer_seconds / self.suggestions)} each"))
+        if effort := effort_text(history, self.effort_seconds):
+            rows.append(("effort", effort))
+        state = self.study.state
+        stored = None if state.heartbeat is None else f"study {state.name!r} is in {state.storage.url}"
+        step = next_step(history, self.stop, direction=self.study.direction, stored=stored, ending=ending)
+        return [*rows, ("next", step)]
+
+    def _used_rows(self) -> list[tuple[str, str]]:
+        """What was used of the cost and of the time."""
+        cost, seconds = (None, None) if self.budget is None else (self.budget.cost, self.budget.seconds)
+        rows = [("spent", amount(self.spent, self.unit) if cost is None else used_text(self.spent, cost, self.unit))]
+        return rows if seconds is None else [*rows, ("time", f"{duration(self.seconds)} of {duration(seconds)}")]
+
+    def _best_rows(self, best: Trial) -> list[tuple[str, str]]:
+        """The best trial, and its metrics."""
+        rows = [("best", f"{rounded(best.value)} (trial {best.number})"), ("config", config_text(best.config))]
+        if best.metrics:
+            rows.append(("metrics", ", ".join(f"{name} = {rounded(value)}" for name, value in best.metrics.items())))
         return rows
+
+    def _recommended_rows(self, best: Trial) -> list[tuple[str, str]]:
+        """What the model recommends, if that is something else than the best trial."""
+        recommended = self.recommended
+        if recommended is None or recommended.number == best.number:
+            return []
+        known = "" if recommended.evaluated else ", not evaluated yet"
+        return [("model's pick", f"{config_text(recommended.config)}; predicted {rounded(recommended.value)}{known}")]
 
     def saved(self) -> str:
         """The part of the budget that was not spent because a stopping rule ended the study, as text; else empty."""
         if self.stop.kind != "rule" or not self.stop.stop or self.budget is None:
             return ""
-        if self.budget.cost is not None and self.budget.cost > self.spent:
-            return f"{amount(self.budget.cost - self.spent, self.unit)} of the budget"
-        if self.budget.trials is not None and self.budget.trials > self.history.trials_used:
-            left = self.budget.trials - self.history.trials_used
-            costs = [trial.cost for trial in self.history if trial.cost]
-            expected = f", about {amount(left * sum(costs) / len(costs), self.unit)}" if costs else ""
-            return f"{plural(left, 'trial')} of the budget{expected}"
-        if self.budget.seconds is not None and self.budget.seconds > self.study.seconds:
-            return f"{duration(self.budget.seconds - self.study.seconds)} of the budget"
-        return ""
-
-    def _spent(self) -> str:
-        """The cost spent; with a budget in cost, also how much of it is left or how much more was spent."""
-        limit = self.budget.cost if self.budget is not None else None
-        if limit is None:
-            return amount(self.spent, self.unit)
-        text = f"{amount(self.spent, self.unit)} of {amount(limit, self.unit)}"
-        over = self.spent - limit
-        if abs(over) < EXACT_SPENDING_TOLERANCE * limit:
-            return text
-        return f"{text}, {amount(over, self.unit)} over" if over > 0 else f"{text}, {amount(-over, self.unit)} left"
+        limit, used = self.budget, self.history.trials_used
+        if limit.cost is not None:
+            return _left_of_the_budget(limit.cost, self.spent, self.unit)
+        if limit.trials is None:
+            return _left_of_the_budget(limit.seconds or 0.0, self.seconds, "s")
+        if limit.trials <= used:
+            return ""
+        costs = [trial.charge for trial in self.history if trial.charge]
+        expected = f", about {amount((limit.trials - used) * sum(costs) / len(costs), self.unit)}" if costs else ""
+        return f"{plural(limit.trials - used, 'trial')} of the budget{expected}"
 
     def __str__(self) -> str:
-        rows = self.rows()
-        width = max(len(label) for label, _ in rows)
-        return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)
+        return summary_text(self.rows())
 
     def __repr__(self) -> str:
         best, spent = self.history.best, amount(self.spent, self.unit)
         value = "nothing yet" if best is None else rounded(best.value)
-        return f"Result(best={value}, trials={len(self.history)}, spent={spent}, stop={self.stop.reason!r})"
+        return f"Result(best={value}, trials={self.history.trials_started}, spent={spent}, stop={self.stop.reason!r})"
 
     def _repr_html_(self) -> str:
         cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th><td style='text-align:left'>{html.escape(text)}</td></tr>"
+            f"<tr><th style='text-align:left'>{html.escape(label)}</th><td style='text-align:left'>{_html(text)}</td></tr>"
             for label, text in self.rows()
         )
         top = self.history.ranked()[:5]
@@ -199,7 +249,10 @@ class Result:
         return f"<table>{cells}</table><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(config: Config, name: str) -> Any:
-    """A parameter's value as a CSV cell: empty if it is inactive, a number or text unchanged, anything else as JSON."""
-    value = config.get(name, "")
-    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
+def _left_of_the_budget(limit: float, used: float, unit: str) -> str:
+    """What is left of a limit, in words; empty if that vanishes when it is rounded."""
+    return f"{amount(limit - used, unit)} of the budget" if used < limit and differs(used, limit, unit) else ""
+
+
+def _html(text: str) -> str:
+    return html.escape(text).replace("\n", "<br>")

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
-from ..acquisition.optimize.optimizer import AcquisitionOptimizer
+from ..acquisition.optimize.optimizer import AcquisitionOptimizer, OptimizerOptions
 from ..cost.base import CostModel, CostPosterior, expected_log_cost, needs_no_data
 from ..data.dataset import Dataset
 from ..data.history import History
@@ -23,6 +23,7 @@ from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
 
 MIN_NOTICED_SECONDS = 0.1  # measured costs below this are not worth saving: they are mostly timing noise
 BEST_TRIALS_SEARCHED = 5  # best trials whose neighbourhood is searched
+REDUCED_SEARCH = OptimizerOptions(raw_samples=128, local_samples=64, restarts=2, rounds=1)
 MCMC_STREAM = 0xC4A1  # hyperparameters are drawn with randomness of their own: the acquisition optimizer does not depend on it
 
 
@@ -77,6 +78,7 @@ class SearchContext:
     visited    the points that need not be suggested again
     initial    how many trials the initial design has
     spending   the budget and what is spent of it, None without a budget
+    effort     "full", or "reduced" where time is short: the acquisition is then searched less thoroughly
     """
 
     space: Space
@@ -89,6 +91,7 @@ class SearchContext:
     initial: int
     spending: Spending | None = None
     unit: str = "s"
+    effort: Literal["full", "reduced"] = "full"
 
     @property
     def data(self) -> Dataset:
@@ -117,7 +120,7 @@ class SearchContext:
 
     @property
     def cost_limited(self) -> bool:
-        """Whether the budget is in cost."""
+        """Whether the budget is in cost, or in time that can be counted as cost."""
         return self.spending is not None and self.spending.in_cost
 
     @property
@@ -139,6 +142,15 @@ class SearchContext:
         return float(np.exp(expected_log_cost(self.cost, self.data.pending)).sum())
 
     @property
+    def affordable(self) -> float:
+        """What the next trial may cost at most; infinite without a budget in cost or in time."""
+        spending = self.spending
+        if spending is None or not spending.in_cost:
+            return np.inf
+        left = spending.left if spending.timed else spending.left - self.reserved
+        return left if spending.most is None else min(left, spending.most)
+
+    @property
     def rng(self) -> np.random.Generator:
         """Randomness for this trial alone: the same in a study that was interrupted and one that was not."""
         return np.random.default_rng([self.seed, self.number])
@@ -146,7 +158,7 @@ class SearchContext:
     def belief(self, *, costs: bool) -> Belief:
         """The belief about the objective; with ``costs``, the cost posterior too. The fit is shared by all who ask."""
         cost, spending = self.cost if costs else None, self.spending
-        if spending is not None and spending.in_cost and cost is not None:
+        if spending is not None and spending.in_cost and not spending.timed and cost is not None:
             spending = replace(spending, spent=spending.spent + self.reserved)  # pending trials will be paid for too
         samples = tuple(replace(each, cost=cost, spending=spending) for each in self.fits.belief.hyperparameter_samples)
         return replace(self.fits.belief, cost=cost, spending=spending, hyperparameter_samples=samples)
@@ -154,7 +166,8 @@ class SearchContext:
     def optimizer(self, *, fidelities: bool = False) -> AcquisitionOptimizer:
         """The acquisition optimizer for this step; ``fidelities``: they may be chosen too."""
         best = self.data.U[self.data.best(BEST_TRIALS_SEARCHED)]
-        return AcquisitionOptimizer(self.encoding, self.rng, self.visited, best, fidelities=fidelities)
+        options = OptimizerOptions() if self.effort == "full" else REDUCED_SEARCH
+        return AcquisitionOptimizer(self.encoding, self.rng, self.visited, best, options, fidelities=fidelities)
 
     def with_data(self, data: Dataset, **fits: Any) -> SearchContext:
         """The same with other observations; ``fits`` may name another model or warm start."""
@@ -166,9 +179,17 @@ class SearchContext:
 
 
 class SearchMethod(ABC):
-    """A search method: a frozen specification. Everything it needs to know is in the context.
+    """Base class of search methods: a frozen specification that turns a search context into a suggestion.
 
-    seeks_information   its trials are asked for what they tell, not because they may be the best: this decides about pruning
+    Derive from it for a method that is no acquisition. All that it may know is in the context: space, history, fits, budget.
+
+    seeks_information  its trials are asked for what they tell, not because they may be the best: this decides about pruning
+
+    >>> class Middle(st.SearchMethod):
+    ...     def suggest(self, context):
+    ...         return st.Suggestion(context.space.decode(np.full(len(context.space), 0.5)), by="Middle", why="why not")
+    >>> st.Study(st.Space(x=st.Float(0, 1)), method=Middle()).ask().config
+    {'x': 0.5}
     """
 
     seeks_information: ClassVar[bool] = False

@@ -77,10 +77,9 @@ def within_budget(u: Array, surface: Surface, belief: Belief, optimizer: Acquisi
 
     Raises NothingFits when there is none.
     """
-    spending, cost = context.spending, belief.cost
-    if spending is None or not context.cost_limited or cost is None:
+    cost, left = belief.cost, context.affordable
+    if not context.cost_limited or cost is None:
         return u
-    left = spending.left - context.reserved
     if left > 0.0 and float(expected_log_cost(cost, u[None, :])[0]) <= math.log(left):
         return u
     cheapness = negative_log_cost(belief)

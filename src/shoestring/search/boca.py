@@ -67,7 +67,16 @@ NO_FIDELITY = "BOCA chooses fidelities, and this space has none; add one, such a
 
 @dataclass(frozen=True)
 class BOCA(SearchMethod):
-    """The config of the lowest confidence bound at the target, at the cheapest fidelity whose value is still uncertain enough."""
+    """The config of the lowest confidence bound at the target, at the cheapest fidelity whose value is still uncertain enough.
+
+    Use it as a faster alternative to ``CFKG``: a suggestion takes half the time. It needs a space with a fidelity.
+
+    >>> space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
+    >>> def train(config):
+    ...     return st.Outcome(config["x"] + 1 / config["epochs"], cost=config["epochs"])
+    >>> len(st.minimize(train, space, 9, method=st.BOCA()).history)
+    9
+    """
 
     seeks_information: ClassVar[bool] = True
 
@@ -207,7 +216,7 @@ def log_budget_left(context: SearchContext) -> float:
     """The logarithm of what is left of a budget in cost; infinite without such a budget."""
     if context.spending is None or not context.cost_limited:
         return math.inf
-    left = context.spending.left - context.reserved
+    left = context.affordable
     return math.log(left) if left > 0.0 else -math.inf
 
 

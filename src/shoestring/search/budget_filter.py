@@ -28,7 +28,7 @@ def filter_by_budget(suggestion: Suggestion, context: SearchContext) -> Suggesti
     cost = context.cost if context.cost_is_known or len(context.data.log_cost) >= MIN_COSTS_FOR_PREDICTION else None
     if cost is None:
         return suggestion
-    space, left = context.space, spending.left - context.reserved
+    space, left = context.space, context.affordable
     log_left = float(np.log(left)) if left > 0.0 else -np.inf
     # the median, not the expected cost: with a few data the latter is so much higher that a good part of a budget stays unused
     if cost.log_cost(space.encode(suggestion.config)[None, :])[0][0] <= log_left + LOG_COST_TOLERANCE:

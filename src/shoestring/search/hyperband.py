@@ -49,13 +49,21 @@ AMOUNT_TOLERANCE = 1e-9  # relative; target eta^-i may fall short of the smalles
 
 @dataclass(frozen=True)
 class Hyperband(SearchMethod):
-    """Successive halving of random configurations over the amounts of one fidelity; other fidelities stay at their target.
+    """Successive halving of random configs over the amounts of one fidelity; other fidelities stay at their target.
 
-    eta            each rung promotes its best 1 / eta, with eta times as much of the resource
-    asynchronous   ASHA: promote as soon as a configuration is among the best of its rung; for many workers
-    resource       the name of the fidelity, where there are several
-    smallest       the smallest amount; without it the fidelity's low end, or target / eta^4 where that is 0
-    brackets       how many brackets, starting with the one of most rungs; all by default. 1 is plain successive halving, or ASHA
+    Use it where a trial takes less time than a suggestion of a model, with ``asynchronous=True`` for many workers. ``CFKG`` and
+    ``BOCA`` learn more from each trial.
+
+    eta           each rung promotes its best 1 / eta, with eta times as much of the resource
+    asynchronous  ASHA: promote as soon as a config is among the best of its rung; for many workers
+    resource      the name of the fidelity, where there are several
+    smallest      the smallest amount; without it the fidelity's low end, or target / eta^4 where that is 0
+    brackets      how many brackets, starting with the one of most rungs; all by default. 1 is plain successive halving, or ASHA
+
+    >>> space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
+    >>> result = st.minimize(lambda c: c["x"] + 1 / c["epochs"], space, 13, method=st.Hyperband())
+    >>> sorted({trial.fidelity["epochs"] for trial in result.history})
+    [1, 3, 9]
     """
 
     eta: float = 3

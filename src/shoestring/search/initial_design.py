@@ -8,7 +8,7 @@ from ..acquisition.optimize.candidates import is_visited, quasi_random, random_u
 from ..cost.base import expected_log_cost
 from ..cost.linear import LinearCost
 from ..data.trial import Suggestion
-from ..numerics import Array
+from ..numerics import Array, qmc
 from ..surrogate.belief import fit_cost
 from .base import SearchContext
 
@@ -84,9 +84,10 @@ def cost_limit(context: SearchContext, started: int) -> float:
     """The logarithm of what a trial of the initial design may cost: its share of what is left, once costs can be predicted."""
     spending = context.spending
     predictable = context.cost_is_known or len(context.data.log_cost) >= 2
-    if not predictable or spending is None or not context.cost_limited or spending.left <= context.reserved:
+    if not predictable or spending is None or not context.cost_limited or context.affordable <= 0.0:
         return np.inf
-    return float(np.log((spending.left - context.reserved) / (context.initial - started + 1)))
+    left = spending.left if spending.timed else spending.left - context.reserved
+    return float(np.log(min(left / (context.initial - started + 1), context.affordable)))
 
 
 def linear_cost(context: SearchContext, U: Array) -> Array:
@@ -118,8 +119,6 @@ def cheap_space_filling(context: SearchContext, share: float, limit: float) -> A
 
 
 def sobol_point(seed: int, index: int, dimensions: int) -> Array:
-    from scipy.stats import qmc  # here, since it is slow to import
-
     sequence = qmc.Sobol(dimensions, rng=np.random.default_rng([seed, 0x50B01]))
     if index > 0:  # SciPy 1.17 overflows on fast_forward(0)
         sequence.fast_forward(index)

@@ -12,7 +12,15 @@ from .initial_design import space_filling
 
 @dataclass(frozen=True)
 class Random(SearchMethod):
-    """Random search: independent draws from each parameter's natural distribution."""
+    """Random search: independent draws from each parameter's natural distribution.
+
+    Use it as the baseline that any other method must beat, and where the objective is as fast as a suggestion.
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> result = st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, budget=20, method=st.Random())
+    >>> len(result.history)
+    20
+    """
 
     def suggest(self, context: SearchContext) -> Suggestion:
         u = random_unvisited(context.space, context.visited, context.rng)
@@ -21,7 +29,15 @@ class Random(SearchMethod):
 
 @dataclass(frozen=True)
 class Sobol(SearchMethod):
-    """Quasi-random search: a scrambled Sobol sequence, which covers the space more evenly than random points."""
+    """Quasi-random search: a scrambled Sobol sequence, which covers the space more evenly than random points.
+
+    Use it in place of ``Random`` where the parameters are few, and where a model will learn from the trials later.
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> values = sorted(t.config["x"] for t in st.minimize(lambda c: c["x"], space, 8, method=st.Sobol()).history)
+    >>> max(high - low for low, high in zip(values, values[1:])) < 0.3
+    True
+    """
 
     def suggest(self, context: SearchContext) -> Suggestion:
         return Suggestion(context.space.decode(space_filling(context)), by="Sobol", why="quasi-random search")

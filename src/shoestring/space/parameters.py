@@ -65,6 +65,9 @@ class Numeric:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "levels", self._number_of_levels())
+        if is_number(self.low) and is_number(self.high) and self.low > self.high:  # the rest is checked with the parameter's name
+            kind = type(self).__name__
+            raise SpaceError(f"{kind}({self.low!r}, {self.high!r}): low is above high; write {kind}({self.high!r}, {self.low!r})")
 
     def _number_of_levels(self) -> int | None:
         if self.step is None and not self.whole:
@@ -208,22 +211,49 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Float(Numeric):
-    """A real number in [low, high]; ``log=True`` for a log scale, or ``step=`` for a grid."""
+    """A real number between ``low`` and ``high``.
+
+    Use ``log=True`` where orders of magnitude matter, such as for learning rates, and ``step=`` for a grid of values.
+
+    low, high  the bounds, both included
+    log        True: uniform in the logarithm; the bounds must be above 0
+    step       only low, low + step, low + 2 step, ...
+    when       the parameter is active only then: see ``Space``
+
+    >>> space = st.Space(lr=st.Float(1e-5, 1e-1, log=True), dropout=st.Float(0, 0.5, step=0.1))
+    >>> space.check({"lr": 0.01, "dropout": 0.2})
+    {'lr': 0.01, 'dropout': 0.2}
+    """
 
 
 @dataclass(frozen=True)
 class Int(Numeric):
-    """A whole number in [low, high], both included; ``log=True`` or ``step=`` as for Float."""
+    """A whole number between ``low`` and ``high``, both included.
+
+    Use it for counts, such as layers or trees, and ``log=True`` where doubling matters more than adding one. The arguments are
+    those of ``Float``; bounds and step are whole numbers.
+
+    >>> st.Int(16, 64, step=16).levels
+    4
+    """
 
     whole: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
 class Fidelity(Numeric):
-    """A fidelity: how much of an evaluation to run, such as epochs, rows or trees.
+    """How much of an evaluation to run: epochs, rows, trees.
 
-    ``target`` is the fidelity at which the best config is wanted; without it, ``high``. Values are whole numbers if both bounds
-    are, except in the range from 0 to 1, which is a fraction.
+    Use it where a cheap evaluation says something about the full one. Methods for fidelities (``st.CFKG()``, ``st.BOCA()``,
+    ``st.Hyperband()``) choose it; all others evaluate at its target. Values are whole numbers if both bounds are, except in the
+    range from 0 to 1, which is a fraction.
+
+    low, high, log, step  as for ``Float``
+    target                the fidelity at which the best config is wanted; None: ``high``
+
+    >>> space = st.Space(lr=st.Float(0, 1), epochs=st.Fidelity(1, 81, log=True))
+    >>> space.fidelities, space.target
+    (('epochs',), {'epochs': 81})
     """
 
     target: float | None = None
@@ -264,9 +294,19 @@ def _json_key(value: Json) -> str:
 
 @dataclass(frozen=True, init=False)
 class Choice:
-    """A categorical parameter: one of several options without an order. Each option is any JSON value.
+    """A categorical parameter: one of several options without an order.
 
-    ``Choice("adam", "sgd")``, ``Choice(None, [64, 64], True)``. ``levels`` is the number of options.
+    Use it for names and switches; numbers with an order are better an ``Int`` or a ``Float`` with ``step=``, since the model then
+    knows that neighbours are alike. An option is any JSON value. A single list or tuple is taken as the options. So write
+    ``Choice([[64, 64]])`` for exactly one option that is a list.
+
+    options  the options;  levels  how many they are
+    when     the parameter is active only then: see ``Space``
+
+    >>> st.Choice("adam", "sgd") == st.Choice(["adam", "sgd"])
+    True
+    >>> st.Choice(None, [64, 64], True).levels
+    3
     """
 
     options: tuple[Json, ...]
@@ -276,6 +316,8 @@ class Choice:
     fidelity: ClassVar[bool] = False
 
     def __init__(self, *options: Json, when: Mapping[str, Any] | None = None) -> None:
+        if len(options) == 1 and isinstance(options[0], list | tuple):
+            options = tuple(options[0])
         object.__setattr__(self, "options", tuple(copy.deepcopy(plain(option)) for option in options))
         object.__setattr__(self, "when", when)
         object.__setattr__(self, "levels", len(options))
@@ -293,7 +335,8 @@ class Choice:
                 key = _json_key(option)
             except (TypeError, ValueError):
                 kinds = "text, finite number, true/false, null, list, dict"
-                raise SpaceError(f"{name}: option {option!r} is not a JSON value ({kinds})") from None
+                how = "; give a name, and look it up in the objective" if callable(option) else ""
+                raise SpaceError(f"{name}: option {option!r} is not a JSON value ({kinds}){how}") from None
             if key in seen:
                 raise SpaceError(f"{name}: option {option!r} is given twice")
             seen.add(key)

@@ -35,15 +35,28 @@ _GRIDS: WeakKeyDictionary[Space, Array] = WeakKeyDictionary()  # not in the spac
 
 
 class Space(Mapping[str, Parameter]):
-    """A search space: ``Space(lr=Float(1e-5, 1e-1, log=True), act=Choice("relu", "tanh"), ...)``. Immutable.
+    """The search space: what may be chosen, by name. It never changes.
 
     ``when={"booster": "dart"}`` makes a parameter conditional on the value of another one, its parent. A list means any of
-    several values; several entries mean all of them. A parameter whose parent is inactive is inactive too.
+    several values; several entries mean all of them. A parameter whose parent is inactive is inactive too, and absent from the
+    config. Names that are no Python identifiers are given as a dict: ``Space({"batch size": Int(1, 64)})``.
 
-    names         of the parameters, in order;  parameters  the parameters in the same order
-    fidelities    names of the fidelities;  target  their target values, by name
+    names         of the parameters, in order
+    parameters    the parameters in the same order
+    fidelities    names of the fidelities
+    target        their target values, by name
     target_units  the unit coordinates of the targets, by column
     level_units   the unit coordinates of all values, by column, for parameters with few values (fidelities excluded)
+
+    >>> space = st.Space(
+    ...     lr=st.Float(1e-5, 1e-1, log=True),
+    ...     booster=st.Choice("gbtree", "dart"),
+    ...     drop=st.Float(0, 0.5, when={"booster": "dart"}),
+    ... )
+    >>> space.names
+    ('lr', 'booster', 'drop')
+    >>> space.check({"lr": 0.01, "booster": "gbtree"})
+    {'lr': 0.01, 'booster': 'gbtree'}
     """
 
     def __init__(self, parameters: Mapping[str, Parameter] | None = None, /, **named: Parameter) -> None:
@@ -94,12 +107,15 @@ class Space(Mapping[str, Parameter]):
         return name in self._parameters
 
     def keys(self) -> KeysView[str]:  # the dict's own views: those of Mapping look up every name again
+        """The names of the parameters, as of a dict."""
         return self._parameters.keys()
 
     def values(self) -> ValuesView[Parameter]:
+        """The parameters, as of a dict."""
         return self._parameters.values()
 
     def items(self) -> ItemsView[str, Parameter]:
+        """Names and parameters, as of a dict."""
         return self._parameters.items()
 
     def __eq__(self, other: object) -> bool:
@@ -112,7 +128,12 @@ class Space(Mapping[str, Parameter]):
         return "Space(" + ", ".join(f"{name}={parameter!r}" for name, parameter in self.items()) + ")"
 
     def to_json(self) -> str:
-        """The space as JSON; ``from_json`` is the inverse."""
+        """The space as JSON; ``from_json`` is the inverse.
+
+        >>> text = st.Space(n=st.Int(1, 3)).to_json()
+        >>> text, st.Space.from_json(text)
+        ('{"n": {"kind": "int", "low": 1, "high": 3}}', Space(n=Int(low=1, high=3, log=False, step=None, when=None)))
+        """
         return self._json
 
     @classmethod
@@ -175,7 +196,12 @@ class Space(Mapping[str, Parameter]):
         return tuple(links)
 
     def parents(self, name: str) -> tuple[str, ...]:
-        """The parameters on which this one is conditional."""
+        """The parameters on which this one is conditional.
+
+        >>> space = st.Space(x=st.Float(0, 1, when={"kind": "a"}), kind=st.Choice("a", "b"))
+        >>> space.parents("x"), space.topological_order
+        (('kind',), {'kind': 1, 'x': 0})
+        """
         return tuple(self._conditions[name])
 
     @property
@@ -184,7 +210,12 @@ class Space(Mapping[str, Parameter]):
         return {name: self._column[name] for name in self._order}
 
     def active(self, U: Array) -> NDArray[np.bool_]:
-        """Which parameters are active at each point (m x D)."""
+        """Which parameters are active at each point (m x D).
+
+        >>> space = st.Space(kind=st.Choice("a", "b"), x=st.Float(0, 1, when={"kind": "a"}))
+        >>> space.active(np.array([[0.2, 0.5], [0.8, 0.5]])).tolist()
+        [[True, True], [True, False]]
+        """
         mask = np.ones(U.shape, dtype=bool)
         levels: dict[int, NDArray[np.intp]] = {}
         for column, parent, allowed in self._links:
@@ -196,14 +227,23 @@ class Space(Mapping[str, Parameter]):
     # -- configs and points ------------------------------------------------------------------------------------------
 
     def at_target(self, U: Array) -> Array:
-        """U with every fidelity moved to its target."""
+        """Points with every fidelity moved to its target.
+
+        >>> space = st.Space(x=st.Float(0, 1), share=st.Fidelity(0.1, 1.0))
+        >>> space.at_target(np.array([[0.3, 0.2]])).tolist()
+        [[0.3, 1.0]]
+        """
         U = U.copy()
         for column, unit in self.target_units.items():
             U[:, column] = unit
         return U
 
     def check(self, config: Mapping[str, Any]) -> Config:
-        """The config in its canonical form, missing fidelities at their target; a ConfigError if it does not fit the space."""
+        """The config in its canonical form, missing fidelities at their target; a ConfigError if it does not fit the space.
+
+        >>> st.Space(n=st.Int(1, 8)).check({"n": 3.0})
+        {'n': 3}
+        """
         if not isinstance(config, Mapping):
             raise ConfigError(f"a configuration is a dict of parameter values, not {config!r}")
         unknown = [name for name in config if name not in self]
@@ -226,8 +266,49 @@ class Space(Mapping[str, Parameter]):
             clean[name] = self[name].check(given[name], name)
         return {name: clean[name] for name in self.names if name in clean}
 
+    def complete(self, given: Mapping[str, Any], base: Mapping[str, Any]) -> Config:
+        """A config with the given values, and otherwise as ``base``; a ConfigError if the given values do not go together.
+
+        A parameter that is given is made active: its parents get a value for which it is, unless they are given too.
+
+        >>> st.Space(lr=st.Float(0, 1), depth=st.Int(1, 8)).complete({"depth": 3}, base={"lr": 0.1, "depth": 5})
+        {'lr': 0.1, 'depth': 3}
+        """
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"a configuration is a dict of parameter values, not {given!r}")
+        if unknown := [name for name in given if name not in self]:
+            raise ConfigError(f"unknown parameter {unknown[0]!r}; this space has {', '.join(self.names)}")
+        wanted = {name: self[name].check(value, name) for name, value in given.items()}
+        for name in reversed(self._order):  # children first: a parent that is set here may need parents of its own
+            if name in wanted:
+                for parent, levels in self._conditions[name].items():
+                    if parent not in wanted:
+                        held = parent in base and self[parent].level_of(base[parent], parent) in levels
+                        first = float(self[parent].units(np.array(min(levels))))
+                        wanted[parent] = base[parent] if held else self[parent].from_unit(first)
+        u = self.encode(base)
+        for name, value in self.encode_each(wanted):
+            u[self._column[name]] = value
+        return self.check({**self.decode(u), **wanted})
+
+    def encode_each(self, config: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+        """The unit coordinate of each value.
+
+        >>> dict(st.Space(x=st.Float(0, 10), n=st.Int(1, 2)).encode_each({"x": 4.0}))
+        {'x': 0.4}
+        """
+        for name, value in config.items():
+            parameter = self._parameters[name]
+            level = parameter.level_of(value, name) if isinstance(parameter, Choice) else value
+            yield name, float(parameter.to_unit(level))
+
     def encode(self, config: Mapping[str, Any]) -> Array:
-        """The point of a valid config; inactive coordinates are 0.5."""
+        """The point of a valid config in the unit cube; inactive coordinates are 0.5.
+
+        >>> space = st.Space(x=st.Float(0, 10), kind=st.Choice("a", "b"))
+        >>> space.encode({"x": 4.0, "kind": "b"}).tolist(), space.decode(np.array([0.5, 0.9]))
+        ([0.4, 0.75], {'x': 5.0, 'kind': 'b'})
+        """
         u = np.full(len(self), 0.5)
         for name, value in config.items():
             parameter = self._parameters[name]
@@ -235,25 +316,38 @@ class Space(Mapping[str, Parameter]):
         return u
 
     def decode(self, u: Array) -> Config:
-        """The config at a point: always valid, inactive parameters absent."""
+        """The config at a point of the unit cube: always valid, inactive parameters absent. The inverse of ``encode``."""
         mask = self.active(u[None, :])[0]
         return {name: parameter.from_unit(float(u[j])) for j, (name, parameter) in enumerate(self._parameters.items()) if mask[j]}
 
     def snap(self, U: Array) -> Array:
-        """Points rounded to those of the configs they decode to: two points of the same config become equal."""
+        """Points rounded to those of the configs they decode to: two points of the same config become equal.
+
+        >>> st.Space(kind=st.Choice("a", "b")).snap(np.array([[0.1], [0.3], [0.9]])).tolist()
+        [[0.25], [0.25], [0.75]]
+        """
         U = self._rounding(U)
         if self._links:
             U[~self.active(U)] = 0.5
         return U
 
     def key(self, config: Mapping[str, Any]) -> str:
-        """A text that is the same for equal configs."""
+        """A text that is the same for equal configs.
+
+        >>> space = st.Space(x=st.Float(0, 1), n=st.Int(1, 3))
+        >>> space.key({"x": 0.5, "n": 2}) == space.key({"n": 2, "x": 0.5})
+        True
+        """
         return json.dumps({name: plain(config[name]) for name in self.names if name in config}, sort_keys=True)
 
     # -- finite spaces -----------------------------------------------------------------------------------------------
 
     def cardinality(self) -> float:
-        """The number of configs at the target fidelity; inf with a continuous parameter."""
+        """The number of configs at the target fidelity; inf with a continuous parameter.
+
+        >>> st.Space(n=st.Int(1, 3), kind=st.Choice("a", "b")).cardinality()
+        6.0
+        """
         free = [name for name in self._order if not self[name].fidelity]
         if any(self[name].levels is None for name in free):
             return math.inf
@@ -282,7 +376,12 @@ class Space(Mapping[str, Parameter]):
                 yield levels
 
     def grid(self) -> Array:
-        """Every point of a finite space, at the target fidelity, each config once."""
+        """Every point of a finite space, at the target fidelity, each config once.
+
+        >>> space = st.Space(n=st.Int(1, 2), kind=st.Choice("a", "b"))
+        >>> [space.decode(u) for u in space.grid()][:2]
+        [{'n': 1, 'kind': 'a'}, {'n': 1, 'kind': 'b'}]
+        """
         grid = _GRIDS.get(self)
         if grid is None:
             grid = _GRIDS[self] = self._make_grid()

@@ -3,14 +3,20 @@
 All trials of one configuration share a folder, at every fidelity: when Hyperband promotes a configuration from 3 epochs to 9, or
 another method comes back to it, the objective finds what it saved. A folder's name is the beginning of a hash of the
 configuration without its fidelities, so that it can be found again in another process.
+
+By default the folders are in a temporary folder. When the process ends, empty folders are removed from it; what an objective has
+saved there stays until the system cleans its temporary files.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import tempfile
+import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +24,8 @@ from ..errors import MethodError
 from ..space.space import Space
 
 HASH_DIGITS = 12  # two of a million configurations share a folder with probability 0.002
+
+_making_root = threading.Lock()
 
 
 class Checkpoints:
@@ -29,10 +37,26 @@ class Checkpoints:
     def folder(self, config: Mapping[str, Any], space: Space) -> Path:
         """The folder of a configuration."""
         if self.root is None:
-            self.root = Path(tempfile.mkdtemp(prefix="shoestring-"))  # it stays until the system cleans its temporary files
+            with _making_root:  # two threads that need it at once must not get two
+                self.root = self.root or temporary_root()
         folder = self.root / folder_name(config, space)
         folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+
+def temporary_root() -> Path:
+    """A new temporary folder for the checkpoints of a study."""
+    root = Path(tempfile.mkdtemp(prefix="shoestring-"))
+    atexit.register(remove_empty_folders, root, os.getpid())
+    return root
+
+
+def remove_empty_folders(root: Path, process: int) -> None:
+    """Remove the empty folders in ``root``, and ``root`` itself if it is empty then. Only the process that made it does so."""
+    if process == os.getpid() and root.is_dir():
+        for folder in [*root.iterdir(), root]:
+            with suppress(OSError):  # it holds files
+                folder.rmdir()
 
 
 def folder_name(config: Mapping[str, Any], space: Space) -> str:

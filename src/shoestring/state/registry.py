@@ -65,7 +65,18 @@ _read_entry_points: set[str] = set()
 def register(cls: Registered) -> Registered:
     """Give a class from outside its name in stored studies, in ``replay`` and on the command line. Also as a decorator.
 
-    The class derives from st.Acquisition, st.SearchMethod, st.StopRule, st.Surrogate or st.CostModel.
+    Use it for a class of your own that derives from st.Acquisition, st.SearchMethod, st.StopRule, st.Surrogate or st.CostModel: a
+    study that uses it can then be opened by ``Study.load``.
+
+    >>> from dataclasses import dataclass
+    >>> @st.register
+    ... @dataclass(frozen=True)
+    ... class Halfway(st.StopRule):
+    ...     trials: int = 10
+    ...     def check(self, history, belief=None):
+    ...         return st.Verdict(len(history) >= self.trials, "halfway")
+    >>> st.Study(st.Space(x=st.Float(0, 1)), stop=Halfway(5)).code["stop"]
+    'Halfway(trials=5)'
     """
     if not isinstance(cls, type):
         raise MethodError(f"st.register takes a class, not {cls!r}")

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from ..data.history import History
 from ..data.trial import State, Trial
 from ..search.base import SearchContext
 from ..search.batch import suggest_many
 from ..search.budget_filter import filter_by_budget
+from ..search.random import Random
 from ..space.space import Config
 from ..storage.base import StoredTrial
 from ..surrogate.belief import Spending
@@ -57,11 +58,12 @@ def as_suggested(trial: Trial) -> Config:
 
 def suggest_again(suggester: Suggester, trial: Trial, stored: Sequence[StoredTrial]) -> Config:
     context = context_then(suggester, trial, stored)
+    method = Random() if trial.basis.get("effort") == "random" else suggester.method
     if "batch" in trial.basis:
         place, count = trial.basis["batch"]
-        found = suggest_many(suggester.method, context, count)[place]
+        found = suggest_many(method, context, count)[place]
     else:
-        found = filter_by_budget(suggester.method.suggest(context), context)
+        found = filter_by_budget(method.suggest(context), context)
     config: Config = found.config
     return config
 
@@ -72,7 +74,8 @@ def context_then(suggester: Suggester, trial: Trial, stored: Sequence[StoredTria
     space = spaces[min(trial.basis.get("space", 0), len(spaces) - 1)]
     history = History(tuple(past), space, suggester.state.settings.maximize)
     spending = trial.basis.get("spending")
-    return replace(suggester.context(history), spending=None if spending is None else Spending(*spending))
+    effort: Literal["full", "reduced"] = "reduced" if trial.basis.get("effort") == "reduced" else "full"
+    return replace(suggester.context(history, effort=effort), spending=None if spending is None else Spending(*spending))
 
 
 def known_at(stored: Sequence[StoredTrial], clock: int, reports: Mapping[str, int]) -> Iterable[Trial]:

@@ -51,7 +51,7 @@ class Results:
         """Record a result from elsewhere."""
         with self.state.lock:
             space = self.state.space
-            draft = self.state.draft(space.check(config), {"by": "you", "why": "added"})
+            draft = replace(self.state.draft(space.check(config), {"by": "you", "why": "added"}), added=True)
             return self.state.add(finish_trial(draft, outcome, error, None, censored=censored, space=space))
 
     def record(self, trial: Trial, evaluation: Evaluation) -> Trial:
@@ -59,6 +59,7 @@ class Results:
         with self.state.lock:
             opened = self.state.trials[trial.number]
             rest: dict[str, Any] = {"seconds": evaluation.seconds, "reports": evaluation.reports}
+            rest["traceback"] = evaluation.traceback
             try:
                 how: dict[str, Any] = {"censored": evaluation.censored, "stopped": evaluation.stopped}
                 kept = self._close(opened, evaluation.outcome, error=evaluation.error, **how, **rest)
@@ -91,7 +92,8 @@ class Results:
                 return
             if any(trial.state is State.DONE for trial in self.state.trials):
                 begun = self.state.settings.direction
-                raise MethodError(f"this study was begun to {begun}; its results cannot be read in the other direction")
+                how = f"call {begun}, or begin another study with name=..."
+                raise MethodError(f"this study was begun to {begun}; its results cannot be read in the other direction; {how}")
             self.state.settings.direction = direction
             self.state.save_settings({"direction": direction})
 
@@ -102,12 +104,10 @@ class Results:
         *,
         error: str | None,
         seconds: float | None,
-        reports: Sequence[Any] = (),
-        censored: bool = False,
-        stopped: Mapping[str, str] | None = None,
+        **how: Any,
     ) -> Trial:
         price, space = self.state.settings.price_of_a_second, self.state.space
-        finished = finish_trial(trial, outcome, error, seconds, reports, censored, price, space, stopped)
+        finished = finish_trial(trial, outcome, error, seconds, price=price, space=space, **how)
         late = trial.state is State.RUNNING or awaits_late_result(trial)  # a late result is a result
         kept = self.state.close(finished) if late else trial
         same = (kept.state, kept.value, kept.error) == (finished.state, finished.value, finished.error)
@@ -127,7 +127,9 @@ class Results:
         )
 
 
-def merged_outcome(value: float | Outcome | None, **given: Any) -> Outcome:
+def merged_outcome(value: float | Outcome | None, error: str | None, **given: Any) -> Outcome:
     """The outcome that ``tell`` and ``add`` were given: a value or an Outcome, with the other arguments laid over it."""
     outcome = value if isinstance(value, Outcome) else Outcome(value)
+    if error is not None and (outcome.value is not None or outcome.folds is not None or given.get("folds") is not None):
+        raise OutcomeError("a trial has a value or an error, not both; leave out error=, or the value and the folds")
     return replace(outcome, **{name: item for name, item in given.items() if item is not None})

@@ -266,6 +266,8 @@ class StudyState:
         trial = self.draft(config, suggestion, basis)
         granted = None if self.heartbeat is None else self.heartbeat.lease(lease)
         token = None if granted is None or lease is not None else granted.token  # of a lease that this process renews
+        if limits is not None and limits.trials is not None and self.history.trials_added:
+            limits = replace(limits, trials=limits.trials + self.history.trials_added)  # the storage counts all trials
         with shielded():  # an interruption in between would leave a trial that no process knows as its own
             rest: dict[str, Any] = {"queued": queued, "at_target": self.at_target(trial), "expected": suggestion.get("cost")}
             try:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ..acquisition.base import Acquisition
 from ..budget import Budget
@@ -22,23 +23,28 @@ from ..cost.base import CostModel
 from ..data.dataset import to_dataset
 from ..data.history import History
 from ..data.intermediate import asked_again
-from ..data.trial import State, Trial
+from ..data.trial import State, Suggestion, Trial
 from ..data.visited import VisitedSet
 from ..errors import Conflict, MethodError, NothingFits, OverBudget, SpaceExhausted
+from ..numerics import LazyModule
+from ..search.auto import Auto
 from ..search.base import LazyFits, Method, SearchContext, SearchMethod
 from ..search.batch import suggest_many
 from ..search.bayes import Bayes
 from ..search.budget_filter import filter_by_budget
 from ..search.pruning import PruningForecast, pruning_forecast
+from ..search.random import Random
 from ..search.recommend import RecommendedPoint, recommend
 from ..space.encoding import Encoding
 from ..space.space import Config, Space
-from ..storage.base import Limits
+from ..storage.base import Limits, QueuedConfig
 from ..surrogate.base import Surrogate, training_size
 from ..surrogate.belief import Belief, Spending
+from ..surrogate.gp import GP, FixedGP
 from ..termination.base import Rule, StopRule, Verdict
+from .effort import Effort, Level, counts_time
 from .registry import acquisition_class
-from .study_state import StudyState
+from .study_state import StudySettings, StudyState
 
 log = logging.getLogger("shoestring")
 
@@ -47,7 +53,9 @@ log = logging.getLogger("shoestring")
 class Suggester:
     """Suggests trials of one study, by its method, its models and its stopping rule.
 
-    seconds   spent on suggestions so far;   checked  the last verdict of the rule
+    seconds   spent on suggestions so far, without imports;   suggestions  how many there were
+    checked   the last verdict of the rule
+    workers   how many trials may run at once
     """
 
     state: StudyState
@@ -56,7 +64,13 @@ class Suggester:
     cost_model: CostModel
     rule: Rule | None
     seconds: float = 0.0
+    suggestions: int = 0
     checked: Verdict | None = None
+    workers: int = 1
+    effort: Effort = field(default_factory=Effort, repr=False)
+    _step_seconds: float = 0.0  # of the present step, the check of the rule included
+    _level: Level = "full"
+    _level_key: tuple[Any, ...] = ()
     _said_subset: bool = False  # whether it was said that the model learns from a subset of the trials
     _encoding: Encoding | None = None
     _context: SearchContext | None = field(default=None, repr=False)
@@ -93,21 +107,20 @@ class Suggester:
         """Configs to open, and where they come from."""
         queued = self.state.queue[:count]
         for each in queued:
-            yield dict(each.config), {"suggestion": each.suggestion, "queued": each.id}
+            yield self._completed(each, budget), {"suggestion": each.suggestion, "queued": each.id}
         if len(queued) == count:
             return
         if queued:  # they are open now, and other processes may have written: ``seen`` must name what is looked at
             self.state.refresh()
-        began, count = time.perf_counter(), count - len(queued)
-        context = self.context(budget=budget)
-        if count == 1:
-            suggestion = self.method.suggest(context)
-            suggested = [filter_by_budget(suggestion, context) if context.cost_limited else suggestion]
-        else:
-            suggested = suggest_many(self.method, context, count)
-        self.seconds += time.perf_counter() - began
+        count -= len(queued)
+        level = self.level(budget)
+        with self._timed():
+            context = self.context(budget=budget)
+            suggested = self._suggest(context, count, level)
+        self._close_step(level)
+        self.suggestions += len(suggested)
         self._say_subset(context)
-        basis: dict[str, Any] = {"seen": self.state.clock}
+        basis: dict[str, Any] = {"seen": self.state.clock} | ({} if level == "full" else {"effort": level})
         if context.spending is not None:
             basis["spending"] = [*astuple(context.spending)]
         if len(self.state.spaces) > 1:
@@ -117,6 +130,54 @@ class Suggester:
         for place, found in enumerate(suggested):
             batch = {"batch": [place, count]} if count > 1 else {}
             yield found.config, {"suggestion": found.to_dict(), "basis": basis | batch}
+
+    def _suggest(self, context: SearchContext, count: int, level: Level) -> list[Suggestion]:
+        method = Random() if level == "random" else self.method
+        if count > 1:
+            return suggest_many(method, context, count)
+        suggestion = method.suggest(context)
+        return [filter_by_budget(suggestion, context) if context.cost_limited else suggestion]
+
+    def _completed(self, queued: QueuedConfig, budget: Budget | None) -> Config:
+        """A config of the queue. What the user has left open is as the method suggests it at this moment."""
+        if not queued.suggestion.get("partial"):
+            return dict(queued.config)
+        with self._timed():
+            context = self.context(budget=budget)
+            suggested = self.method.suggest(context).config
+        return self.state.space.complete(queued.config, suggested)
+
+    def level(self, budget: Budget | None) -> Level:
+        """The effort of the next suggestion: full, unless the optimizer's own time counts and a trial takes less."""
+        in_trials = budget is None or (budget.seconds is None and budget.cost is None)
+        if in_trials or not isinstance(self.method, Auto | Bayes):
+            return "full"
+        history = self.state.history
+        key = (self.state.table.version, budget)
+        if self._level_key != key:  # one level a step: the rule and the suggestion share its fits
+            found = self.effort.choose(history, self.workers) if counts_time(budget, history) else "full"
+            self._level, self._level_key = found, key
+        return self._level
+
+    @contextmanager
+    def _timed(self, *, step: bool = True) -> Iterator[None]:
+        """Adds the time of what is inside to the optimizer's own seconds, imports excepted: a program imports once.
+
+        ``step``: it is a part of the next suggestion.
+        """
+        began, imports = time.perf_counter(), LazyModule.import_seconds
+        try:
+            yield
+        finally:
+            took = time.perf_counter() - began - (LazyModule.import_seconds - imports)
+            self.seconds += took
+            self._step_seconds += took if step else 0.0
+
+    def _close_step(self, level: Level) -> None:
+        """A suggestion is made: its level took so long, the check of the rule included."""
+        if isinstance(self.method, Auto | Bayes) and self.state.history.warm_start is not None:
+            self.effort.add(level, self._step_seconds)
+        self._step_seconds = 0.0
 
     def _say_subset(self, context: SearchContext) -> None:
         """Say so once when the model begins to learn from a subset of the trials."""
@@ -129,30 +190,40 @@ class Suggester:
 
     # -- what is known -----------------------------------------------------------------------------------------------
 
-    def context(self, history: History | None = None, *, budget: Budget | None = None) -> SearchContext:
-        """All that a method may look at: now, or after an earlier history. Kept until the trials or the settings change."""
+    def context(
+        self, history: History | None = None, *, budget: Budget | None = None, effort: Literal["full", "reduced"] = "full"
+    ) -> SearchContext:
+        """All that a method may look at: now, or after an earlier history. Kept until the trials or the settings change.
+
+        ``effort`` is for an earlier history; now, it is what the budget allows.
+        """
         if history is not None:
-            return self._make_context(history, self._spending(history, budget))
-        state = self.state
-        key = (state.table.version, state.space, self.model, self.cost_model, state.settings.unit, state.settings.maximize)
+            return self._make_context(history, self._spending(history, budget), effort)
+        state, level = self.state, self.level(budget)
+        effort = "reduced" if level == "reduced" else "full"
+        settings = state.settings
+        key = (state.table.version, state.space, self.model, self.cost_model, settings.unit, settings.maximize, effort)
         history = state.history
         spending = self._spending(history, budget)
         if self._context is None or not same_objects(key, self._context_key):
-            self._context, self._context_key = self._make_context(history, spending), key
+            self._context, self._context_key = self._make_context(history, spending, effort), key
         elif self._context.spending != spending:
             self._context = replace(self._context, spending=spending)
         return self._context
 
-    def _make_context(self, history: History, spending: Spending | None) -> SearchContext:
+    def _make_context(
+        self, history: History, spending: Spending | None, effort: Literal["full", "reduced"] = "full"
+    ) -> SearchContext:
         space, settings = history.space, self.state.settings
-        number = history.trials_used  # an interrupted trial shifts nothing
+        number = history.trials_started  # an interrupted trial shifts nothing
+        model = FixedGP.like(self.model) if effort == "reduced" and type(self.model) is GP else self.model
         fits = LazyFits(
-            partial(to_dataset, history), self._encode(space), model=self.model, cost_model=self.cost_model,
+            partial(to_dataset, history), self._encode(space), model=model, cost_model=self.cost_model,
             warm_start=history.warm_start, seed=settings.seed, number=number,
         )  # fmt: skip
         return SearchContext(
             space=space, encoding=fits.encoding, history=history, fits=fits, visited=VisitedSet.of(history), number=number,
-            seed=settings.seed, initial=settings.initial, spending=spending, unit=settings.unit,
+            seed=settings.seed, initial=settings.initial, spending=spending, unit=settings.unit, effort=effort,
         )  # fmt: skip
 
     def _encode(self, space: Space) -> Encoding:
@@ -167,13 +238,30 @@ class Suggester:
         if budget is None:
             return None
         initial = self.state.settings.initial
-        if budget.cost is not None:
-            return Spending(budget.cost, history.spent, sum(trial.cost or 0.0 for trial in history[:initial]))
+        paid = sum(trial.charge for trial in history[:initial])
+        in_cost = None if budget.cost is None else Spending(budget.cost, history.spent, paid)
+        if budget.seconds is not None:
+            limited = self._time_as_cost(budget.seconds, history, paid)
+            if limited is not None and (in_cost is None or limited.left < in_cost.left):
+                return limited
+            if limited is not None and in_cost is not None:
+                return replace(in_cost, most=limited.most)
+        if in_cost is not None:
+            return in_cost
         if budget.trials is not None:
             return Spending(budget.trials, history.trials_used, min(initial, history.trials_used), in_cost=False)
         assert budget.seconds is not None
         taken = sum(trial.seconds or 0.0 for trial in history[:initial])
         return Spending(budget.seconds, self.state.run_status.seconds, taken, in_cost=False)
+
+    def _time_as_cost(self, seconds: float, history: History, paid: float) -> Spending | None:
+        """The time of all workers as a budget in cost; None while the price of a second is not known."""
+        price = price_of_a_second(history, self.state.settings)
+        if price is None:
+            return None
+        gone = min(self.state.run_status.seconds, seconds)
+        worth = price * self.workers  # of a second
+        return Spending(worth * seconds, worth * gone, paid, most=price * (seconds - gone), timed=True)
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 
@@ -186,11 +274,11 @@ class Suggester:
         wanted = rule.needs_belief(history) if isinstance(rule, StopRule) else True
         belief: Any = None
         if wanted and context.data.finished:
-            began = time.perf_counter()
             costs = rule.wants_cost if own and isinstance(rule, StopRule) else True
-            belief = context.belief(costs=costs) if own else LazyBelief(partial(context.belief, costs=costs))
-            self.seconds += time.perf_counter() - began
-        verdict = rule.check(history, belief)
+            with self._timed():
+                belief = context.belief(costs=costs) if own else LazyBelief(partial(context.belief, costs=costs))
+        with self._timed():
+            verdict = rule.check(history, belief)
         if not isinstance(verdict, Verdict):
             raise MethodError(f"{type(rule).__name__}.check must return st.Verdict(stop, reason), not {verdict!r}")
         self.checked = verdict
@@ -208,14 +296,22 @@ class Suggester:
     ) -> PruningForecast | None:
         """Whether a running trial with such reports may still become the answer; None where there is no forecast."""
         with self.state.lock:
-            began = time.perf_counter()
             own = self.method.acquisition if isinstance(self.method, Bayes) else self.method
             by = str(trial.suggestion.get("by", ""))
             kind = type(own) if type(own).__name__ == by else acquisition_class(by)
             seeks = kind is not None and issubclass(kind, (Acquisition, SearchMethod)) and kind.seeks_information
-            found = pruning_forecast(self.context(budget=budget), trial, reports, seeks_information=seeks)
-            self.seconds += time.perf_counter() - began
-            return found
+            with self._timed(step=False):
+                return pruning_forecast(self.context(budget=budget), trial, reports, seeks_information=seeks)
+
+
+def price_of_a_second(history: History, settings: StudySettings) -> float | None:
+    """What a second of a trial costs: as the finished trials say, or else as the study was told; None if neither is known."""
+    table = history.table
+    ended = table.having(State.DONE, State.FAILED) & ~table.added[: table.count] & (table.cost[: table.count] > 0.0)
+    seconds = float(table.seconds[: table.count][ended].sum())
+    if seconds > 0.0:
+        return float(table.cost[: table.count][ended].sum()) / seconds
+    return settings.price_of_a_second if settings.time_has_a_price else None
 
 
 class LazyBelief:

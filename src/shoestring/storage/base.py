@@ -154,7 +154,16 @@ class Changes:
 
 @runtime_checkable
 class Storage(Protocol):
-    """A place that keeps studies. The module's docstring says what holds for every method."""
+    """A place that keeps studies, for ``storage=``: a protocol, so there is nothing to inherit.
+
+    Implement it to keep studies in a place of your own. The module ``shoestring.storage.base`` says what holds for every method,
+    and ``shoestring.testing.StorageContract`` checks it.
+
+    >>> storage = st.open_storage("memory")
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)), storage=storage, name="first")
+    >>> isinstance(storage, st.Storage), [record.name for record in storage.studies()]
+    (True, ['first'])
+    """
 
     @property
     def url(self) -> str:

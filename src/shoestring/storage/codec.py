@@ -170,7 +170,8 @@ def _to_trial(record: dict[str, Any]) -> Trial:
         number=record["number"], config=record["config"], state=STATES[record["state"]], value=get("value"), cost=get("cost"),
         gradient=get("gradient"), fidelity=get("fidelity") or {}, seconds=get("seconds"), error=get("error"),
         reports=tuple(get("reports") or ()), suggestion=get("suggestion") or {}, censored=get("censored", False),
-        asked_at=get("asked_at"), basis=get("basis") or {},
+        asked_at=get("asked_at"), basis=get("basis") or {}, metrics=get("metrics") or {}, attrs=get("attrs") or {},
+        traceback=get("traceback"), added=get("added", False),
     )  # fmt: skip
     trial.__class__ = Trial
     return trial

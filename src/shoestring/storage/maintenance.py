@@ -121,6 +121,6 @@ def _damaged_trials(connection: Connection, study_row: Row[Any], where: str) -> 
         except StorageError as error:
             problems.append(str(error))
             continue
-        if (row.state, row.value, row.cost) != (str(trial.state), trial.value, trial.cost):
+        if (row.state, row.value, row.cost) != (str(trial.state), trial.value, None if trial.added else trial.cost):
             problems.append(f"trial {row.number}: its columns differ from its record")
     return problems

@@ -183,7 +183,8 @@ class MemoryStorage:
         expected: float | None = None,
     ) -> StoredTrial:
         text, expected = encode_trial(trial), usable_estimate(expected)
-        part = trial_totals(trial.state, require_amount(trial.cost, "a trial's cost"), expected)
+        cost = require_amount(trial.cost, "a trial's cost")
+        part = trial_totals(trial.state, None if trial.added else cost, expected)
         trial_lifecycle.require_lease(lease)
         token = None if lease is None else lease.token
         with self._lock:

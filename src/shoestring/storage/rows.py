@@ -141,7 +141,7 @@ def trial_columns(trial: Trial, text: str, clocks: Clocks, changed: int) -> dict
         "closed": closed,
         "state": str(trial.state),
         "value": None if trial.value is None else float(trial.value),
-        "cost": None if trial.cost is None else float(trial.cost),
+        "cost": None if trial.cost is None or trial.added else float(trial.cost),  # its sum is what was spent
         "record": text,
         "checksum": checksum(text, *clocks),
     }

@@ -196,7 +196,8 @@ class SQLStorage:
         expected: float | None = None,
     ) -> StoredTrial:
         text, expected = encode_trial(trial), usable_estimate(expected)
-        part = trial_totals(trial.state, require_amount(trial.cost, "a trial's cost"), expected)
+        cost = require_amount(trial.cost, "a trial's cost")
+        part = trial_totals(trial.state, None if trial.added else cost, expected)
         row: dict[str, Any] = {"study": study, "number": trial.number, "at_target": bool(at_target), "expected": expected}
         trial_lifecycle.require_lease(lease)
         token = new_key() if lease is None else lease.token

@@ -3,15 +3,21 @@
 A transaction that writes takes the lock at its beginning (BEGIN IMMEDIATE), so that it cannot fail half-way for lack of it. When
 it returns, what it wrote is on the disk, as with ``synchronous=FULL``. But the log is flushed here, after the lock was released:
 so others can write meanwhile, and one flush can serve several of them. Where this is not possible, SQLite flushes in its own way.
+
+While a database is open, its log (-wal) and shared memory (-shm) lie beside it. SQLite merges and removes them when the last
+connection is closed, but an interpreter that ends does not close connections. So they are closed at exit, and then the file is
+alone and complete.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
 import sqlite3
 import time
+import weakref
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +26,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StorageError
-from .locks import FileAskLocks, file_lock
+from .locks import FileAskLocks, FileLock, LockFiles
 from .transactions import DEFAULT_WAIT_SECONDS, pause_rng, wait_seconds
 
 POLL_SECONDS = 0.0005  # between two tries to get the write lock
@@ -54,7 +60,8 @@ class SQLiteFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.url = str(path) if "?" in str(path) else f"sqlite:///{path}"
-        self._ask_locks = FileAskLocks(path)
+        self._lock_files = LockFiles(path)
+        self._ask_locks = FileAskLocks(self._lock_files)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path,)
@@ -71,6 +78,10 @@ class SQLiteFile:
         )
         event.listen(engine, "connect", _on_connect)
         event.listen(engine, "begin", _on_begin)
+        remove = self._lock_files.remove
+        event.listen(engine, "engine_disposed", lambda _: remove())
+        weakref.finalize(engine, remove).atexit = False  # at exit it is disposed
+        _engines[engine] = os.getpid()
         return engine
 
     def set_up(self, engine: Engine) -> None:
@@ -82,12 +93,12 @@ class SQLiteFile:
             _execute_when_free(raw, "PRAGMA journal_mode = WAL")  # a file system without shared memory keeps its mode
         engine.dispose()  # the next connection chooses how to flush by the new mode
 
-    def write_lock(self) -> AbstractContextManager[None]:
-        """A lock on a file beside the database, which writers try more often than SQLite tries its own.
+    def write_lock(self) -> FileLock:
+        """A lock on a file, which writers try more often than SQLite tries its own.
 
         SQLite's wait grows to 100 ms between two tries, so that of 16 writers one may wait for seconds.
         """
-        return file_lock(f"{self.path}.lock", wait_seconds(), POLL_SECONDS)
+        return self._lock_files.lock("write", wait_seconds(), POLL_SECONDS)
 
     def flush(self) -> None:
         if not FLUSH_HERE:
@@ -156,6 +167,18 @@ class SQLiteFile:
         found = [str(row[0]) for row in connection.exec_driver_sql("PRAGMA integrity_check")]
         found += [f"a row of {row[0]} belongs to no study" for row in connection.exec_driver_sql("PRAGMA foreign_key_check")]
         return [each for each in found if each != "ok"]
+
+
+_engines: weakref.WeakKeyDictionary[Engine, int] = weakref.WeakKeyDictionary()  # with the process that made each one
+
+
+@atexit.register
+def _close_all() -> None:
+    """Close the connections of this process; those of a parent are not to be touched."""
+    for engine, process in list(_engines.items()):
+        if process == os.getpid():
+            with suppress(Exception):  # what was told is on the disk already
+                engine.dispose()
 
 
 def _on_connect(connection: sqlite3.Connection, record: Any) -> None:

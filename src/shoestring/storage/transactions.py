@@ -100,7 +100,7 @@ class Backend(Protocol):
         """Settings of the database that are made once, outside of a transaction."""
         ...
 
-    def write_lock(self) -> AbstractContextManager[None]:
+    def write_lock(self) -> AbstractContextManager[Any]:
         """A lock that writers wait for before they begin a transaction, where the database's own lock is not enough."""
         ...
 
@@ -155,7 +155,7 @@ class Database:
         self,
         work: Callable[[Connection], Result],
         options: Mapping[str, Any],
-        lock: Callable[[], AbstractContextManager[None]],
+        lock: Callable[[], AbstractContextManager[Any]],
     ) -> Result:
         from sqlalchemy.exc import DBAPIError
 

@@ -135,7 +135,7 @@ class Totals:
     trials    all trials
     counted   trials that are not abandoned
     running   trials that are running
-    spent     the cost of all trials
+    spent     the cost of all trials, without results from elsewhere
     reserved  the expected cost of the running trials
     """
 

@@ -14,11 +14,15 @@ MIN_SQLITE_BYTES = 512  # of a database that is not empty
 POSTGRES_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 
 
-def open_storage(where: str | os.PathLike[str] | Storage) -> Storage:
+class NoSuchFile(StorageError):
+    """There is no file at an address that must have one."""
+
+
+def open_storage(where: str | os.PathLike[str] | Storage, *, create: bool = True) -> Storage:
     """The storage at an address: ``sqlite:///tune.db`` (or just ``tune.db``), ``postgresql://user:password@host/db``, ``memory``.
 
-    A file that does not exist is made, but not its folder; so are tables, but not the server's database. A storage is returned as
-    it is.
+    A file that does not exist is made, but not its folder; so are tables, but not the server's database. With ``create=False``
+    such a file is an error, ``NoSuchFile``. A storage is returned as it is.
     """
     if isinstance(where, Storage):
         return where
@@ -31,17 +35,17 @@ def open_storage(where: str | os.PathLike[str] | Storage) -> Storage:
         raise unreadable()
     scheme, separator, rest = text.partition("://")
     if isinstance(where, os.PathLike) or not separator:
-        return MemoryStorage() if where == "memory" else _sqlite(text)
+        return MemoryStorage() if where == "memory" else _sqlite(text, create)
     if scheme == "memory" and not rest:
         return MemoryStorage()
     if scheme == "sqlite":
-        return _sqlite_by_url(rest)
+        return _sqlite_by_url(rest, create)
     if scheme in POSTGRES_SCHEMES:
         return _postgres(text)
     raise StorageError(f"there is no storage for {scheme}:// addresses; give {EXAMPLES}")  # the rest may hold a password
 
 
-def _sqlite_by_url(rest: str) -> Storage:
+def _sqlite_by_url(rest: str, create: bool) -> Storage:
     """As in SQLAlchemy: three slashes before a relative path, four before an absolute one; memory without a path."""
     if rest in ("", "/", "/:memory:"):
         return MemoryStorage()
@@ -49,16 +53,18 @@ def _sqlite_by_url(rest: str) -> Storage:
         raise StorageError(f"sqlite://{rest}: a file's address has three slashes, or four if its path is absolute: sqlite:///{rest}")
     if "?" in rest:
         raise StorageError(f"sqlite://{rest}: options are not read; for a file with a question mark in its name, give its path")
-    return _sqlite(rest[1:])
+    return _sqlite(rest[1:], create)
 
 
-def _sqlite(path: str) -> Storage:
+def _sqlite(path: str, create: bool) -> Storage:
     from .sql import SQLStorage  # here, since SQLAlchemy takes a moment to load and studies in memory do not need it
     from .sqlite import SQLiteFile
 
     file = Path(path).expanduser().absolute()  # an objective may change the working directory
     if file.is_dir():
         raise StorageError(f"{file} is a folder; give a file in it, for example {file / 'tune.db'}")
+    if not create and not file.exists():
+        raise NoSuchFile(f"there is no file {file}; check the path, or make a study there with st.Study(space, storage={path!r})")
     if not file.parent.is_dir():
         raise StorageError(f"{file}: there is no folder {file.parent}; make it with: mkdir -p {file.parent}")
     if file.exists() and 0 < file.stat().st_size < MIN_SQLITE_BYTES:  # SQLite would take it for a new file

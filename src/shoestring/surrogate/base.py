@@ -30,7 +30,19 @@ GRADIENT_STEP = 1e-6  # of the unit cube: for central differences where a poster
 
 
 class SurrogatePosterior(ABC):
-    """What a surrogate believes of the latent function f after its data. ``noise`` is the variance of one observation's error."""
+    """What a surrogate believes of the latent function f after its data.
+
+    Derive from it for a surrogate of your own: define ``mean_and_variance``, ``covariance`` and ``condition``.
+
+    noise  the variance of one observation's error
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+    >>> for x in (0.1, 0.5, 0.9):
+    ...     _ = study.add({"x": x}, (x - 0.3) ** 2)
+    >>> posterior = study.context.belief(costs=False).objective
+    >>> isinstance(posterior, st.SurrogatePosterior), posterior.mean_at(np.array([[0.2], [0.4]])).shape
+    (True, (2,))
+    """
 
     noise: float
 
@@ -70,12 +82,19 @@ class SurrogatePosterior(ABC):
 
 @dataclass(frozen=True)
 class Fit:
-    """A posterior, and how it was found.
+    """What ``Surrogate.fit`` returns: a posterior, and how it was found.
 
+    posterior       an ``st.SurrogatePosterior``
     theta           the hyperparameters, as the next fit takes them for its ``start``; empty where there are none
     log_likelihood  the log marginal likelihood, the prior of theta included: output transforms are compared by it
-    evaluations     of the likelihood;   note  what went wrong, in words
+    evaluations     of the likelihood
+    note            what went wrong, in words
     restrict        rows of the data -> the posterior given these rows alone, theta unchanged; None where there is no such thing
+
+    >>> Z, y = np.array([[0.0], [0.5], [1.0]]), np.array([1.0, -1.0, 0.0])
+    >>> fit = st.GP().fit(Z, y)
+    >>> isinstance(fit, st.Fit), fit.note
+    (True, '')
     """
 
     posterior: Any
@@ -89,12 +108,20 @@ class Fit:
 class Surrogate(ABC):
     """A model of the objective: a frozen specification that ``fit`` turns into a posterior.
 
-    output     how values are transformed before they are modelled: see ``output_transform``; "auto" compares likelihoods
-    inference  "map", or "mcmc" where hyperparameters are integrated out (``GP`` only)
-    subset     the part of the trials that it learns from, None for all
-    learns_gradients      whether ``fit`` makes use of gradient observations
-    gaussian_process      whether its posterior is a ``Posterior`` of this library, with a kernel and covariances in closed form:
-                          the knowledge gradient and entropy search need that
+    Derive from it to bring a model of your own as ``model=``: define ``fit``, which returns ``st.Fit(posterior)``.
+
+    output            how values are transformed before they are modelled: see ``output_transform``; "auto" compares likelihoods
+    inference         "map", or "mcmc" where hyperparameters are integrated out (``GP`` only)
+    subset            the part of the trials that it learns from, None for all
+    learns_gradients  whether ``fit`` makes use of gradient observations
+    gaussian_process  whether its posterior is a ``Posterior`` of this library, with a kernel and covariances in closed form: the
+                      knowledge gradient and entropy search need that
+
+    >>> class MyModel(st.Surrogate):
+    ...     def fit(self, Z, y, groups=None, **options):
+    ...         return st.GP().fit(Z, y, groups, **options)
+    >>> st.Study(st.Space(x=st.Float(0, 1)), method=st.EI(), model=MyModel()).model.gaussian_process
+    False
     """
 
     output: Any = "standard"
@@ -117,8 +144,10 @@ class Surrogate(ABC):
     ) -> Fit:
         """Fit to features Z and targets y.
 
-        groups      the parameter that each column belongs to;   fidelities  which parameters are fidelities
-        start       theta of the last fit: where to start from;   cold  start from scratch too
+        groups      the parameter that each column belongs to
+        fidelities  which parameters are fidelities
+        start       theta of the last fit: where to start from
+        cold        True: start from scratch too
         gradients   gradient observations, only where ``learns_gradients``
         """
 

@@ -48,12 +48,18 @@ FAILURE_FLOOR = 0.0  # the average of standardised values: what a predicted fail
 
 @dataclass(frozen=True)
 class Spending:
-    """A budget (in cost, or in trials where cost has no limit), what is spent and reserved, and what the initial design cost."""
+    """A budget (in cost, or in trials where cost has no limit), what is spent and reserved, and what the initial design cost.
+
+    most    what a single trial may cost at most, None for no limit: it has to end before the time is over
+    timed   the budget is the time of all workers, at its price; so the time that pending trials take is not spent twice
+    """
 
     total: float
     spent: float
     initial: float
     in_cost: bool = True
+    most: float | None = None
+    timed: bool = False
 
     @property
     def left(self) -> float:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -41,7 +41,10 @@ COLD_START_GROWTH = 4 / 3  # by which the data grow between two fits from scratc
 
 @dataclass(frozen=True)
 class GP(Surrogate):
-    """``GP(kernel="matern52", inference="map", warp=False, output="auto", sets=10, subset=None)``.
+    """The Gaussian process that models the objective, for ``model=``.
+
+    The default, ``GP()``, fits most problems. Use ``warp=True`` where the objective changes faster at one end of an axis,
+    ``inference="mcmc"`` where trials are very expensive and few, and ``VFE`` or a subset with thousands of trials.
 
     kernel     "matern52" or "se", with one length scale for each parameter
     inference  "map": the most probable hyperparameters; "mcmc": hyperparameters are integrated out by ``sets`` samples of their
@@ -51,6 +54,10 @@ class GP(Surrogate):
                count more), or "auto", the one with the highest marginal likelihood
     sets       how many hyperparameter samples "mcmc" draws
     subset     the part of the trials to learn from once they are many: ``KMeansSubset()``, ...; None: all of them
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)), model=st.GP(kernel="se", warp=True))
+    >>> study.model.kernel
+    'se'
     """
 
     kernel: Literal["matern52", "se"] = "matern52"
@@ -128,6 +135,27 @@ class GP(Surrogate):
             return layout.centre
         value, theta = maximize_likelihood(likelihood_of(Z[rows], y[rows], some, layout, self.kernel), layout.centre)
         return theta if np.isfinite(value) else layout.centre
+
+
+@dataclass(frozen=True)
+class FixedGP(GP):
+    """A GP that keeps the hyperparameters of the last fit until a fit from scratch is due: several suggestions from one fit."""
+
+    @classmethod
+    def like(cls, model: GP) -> FixedGP:
+        return cls(**{item.name: getattr(model, item.name) for item in fields(model) if item.init})
+
+    @single_threaded
+    def fit(
+        self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None,
+        cold: bool | None = None, fidelities: tuple[int, ...] = (), gradients: GradientData | None = None,
+    ) -> Fit:
+        """The posterior under ``start``; a search for hyperparameters without one, or if ``cold`` is True."""
+        layout = layout_for(self, np.arange(Z.shape[1]) if groups is None else groups, fidelities, gradients)
+        if cold or start is None or len(start) != layout.size or not np.isfinite(start).all():
+            return super().fit(Z, y, groups, start=start, cold=cold, fidelities=fidelities, gradients=gradients)
+        known = (layout.clip(start), layout, self.kernel, Z, y, gradients)
+        return Fit(posterior_under(*known), known[0], restrict=partial(posterior_of_rows, *known))
 
 
 def check_choices(model: str, **choices: tuple[object, Iterable[str]]) -> None:

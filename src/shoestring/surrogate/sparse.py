@@ -116,11 +116,19 @@ class SparseGP(Surrogate):
 
 @dataclass(frozen=True)
 class VFE(SparseGP):
-    """``VFE(m=None, kernel="matern52", warp=False, output="auto", exact_until=30)``: a sparse GP by variational free energy.
+    """A sparse Gaussian process by variational free energy (Titsias 2009), for thousands of trials.
 
-    Titsias (2009): the best approximation of the exact posterior on ``m`` inducing points (5 per parameter by default).
-    Hyperparameters and inducing points maximise a lower bound of the log marginal likelihood. What the points do not explain
-    counts as noise. The exact GP up to ``exact_until`` trials per parameter; ``kernel``, ``warp``, ``output`` as for ``GP``.
+    The best approximation of the exact posterior on ``m`` inducing points: hyperparameters and points maximise a lower bound of
+    the log marginal likelihood, and what the points do not explain counts as noise. ``FITC`` keeps the prior variances exact
+    instead. Leave ``model=`` alone unless you compare them: ``subset="auto"`` is faster.
+
+    m                     inducing points; 5 for each parameter by default
+    kernel, warp, output  as for ``GP``
+    exact_until           trials for each parameter up to which the exact GP is fitted
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)), model=st.VFE(m=20))
+    >>> study.model.m
+    20
     """
 
     approximation: ClassVar[Approximation] = "vfe"
@@ -128,11 +136,15 @@ class VFE(SparseGP):
 
 @dataclass(frozen=True)
 class FITC(SparseGP):
-    """``FITC(m=None, kernel="matern52", warp=False, output="auto", exact_until=30)``: a sparse GP, fully independent training
-    conditional.
+    """A sparse Gaussian process by fully independent training conditionals, for thousands of trials.
 
-    Snelson and Ghahramani (2005): values are independent given those at ``m`` inducing points (5 per parameter by default). What
-    these do not explain is extra noise of each value, so that prior variances stay exact. All else as for ``VFE``.
+    Snelson and Ghahramani (2005): values are independent given those at ``m`` inducing points. What these do not explain is extra
+    noise of each value, so that prior variances stay exact; ``VFE`` approximates the whole posterior better. The arguments are
+    those of ``VFE``.
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)), model=st.FITC(m=20))
+    >>> study.model.m
+    20
     """
 
     approximation: ClassVar[Approximation] = "fitc"

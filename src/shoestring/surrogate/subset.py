@@ -109,11 +109,17 @@ class Pool:
 
 @dataclass(frozen=True)
 class Subset(ABC):
-    """A part of the trials that represents all of them.
+    """A part of the trials that represents all of them: the base class of the three below.
+
+    Use one of them as ``subset=``; the default, ``"auto"``, does well without. It is used from 30 trials per parameter on, and
+    selected again after each 5 more per parameter. Trials since then are all used.
 
     alpha      one trial in alpha is selected
     keep_best  True: the best trial is always among them; False: exactly as in the paper. This makes a difference for random
                selection only, since the best of all is also the best of its cluster
+
+    >>> isinstance(st.KMeansSubset(alpha=10), st.Subset)
+    True
     """
 
     alpha: float = 20
@@ -161,10 +167,13 @@ class Subset(ABC):
 
 @dataclass(frozen=True)
 class RandomSubset(Subset):
-    """``RandomSubset(alpha=20)``: the model learns from one trial in ``alpha``, selected at random (RS).
+    """One trial in ``alpha``, selected at random (RS).
 
-    It is used from 30 trials per parameter on, and selected again after each 5 more per parameter. Trials since then are all
-    used. With ``keep_best=False`` exactly as in the paper: the best trial may then be missing.
+    The simplest of the three, for comparisons: ``KMeansSubset`` keeps the good trials of each region. The options are those of
+    ``Subset``.
+
+    >>> st.Study(st.Space(x=st.Float(0, 1)), subset=st.RandomSubset(alpha=10)).model.subset
+    RandomSubset(alpha=10, keep_best=True)
     """
 
     def pick(self, pool: Pool, count: int) -> Rows:
@@ -173,7 +182,14 @@ class RandomSubset(Subset):
 
 @dataclass(frozen=True)
 class KMeansSubset(Subset):
-    """``KMeansSubset(alpha=20)``: clusters by k-means, and of each the best trial (KCS). When: as for ``RandomSubset``."""
+    """Clusters by k-means, and of each cluster the best trial (KCS).
+
+    The subset to choose where you want one: it follows where the trials are. ``SeedSubset`` spreads over the space instead. The
+    options are those of ``Subset``.
+
+    >>> st.Study(st.Space(x=st.Float(0, 1)), subset=st.KMeansSubset(alpha=10)).model.subset
+    KMeansSubset(alpha=10, keep_best=True)
+    """
 
     def pick(self, pool: Pool, count: int) -> Rows:
         return pool.best_of_each(k_means(pool.Z, count, pool.seed))
@@ -181,9 +197,12 @@ class KMeansSubset(Subset):
 
 @dataclass(frozen=True)
 class SeedSubset(Subset):
-    """``SeedSubset(alpha=20)``: the cells around the points of a Latin hypercube, and of each the best trial (SCS).
+    """The cells around the points of a Latin hypercube, and of each cell the best trial (SCS).
 
-    When: as for ``RandomSubset``.
+    Faster than ``KMeansSubset``, and even over the space however the trials lie. The options are those of ``Subset``.
+
+    >>> st.Study(st.Space(x=st.Float(0, 1)), subset=st.SeedSubset(alpha=10)).model.subset
+    SeedSubset(alpha=10, keep_best=True)
     """
 
     def pick(self, pool: Pool, count: int) -> Rows:

@@ -30,7 +30,18 @@ DEFAULT_MODEL = GP(output="standard")  # of a rule that is called with a history
 
 @dataclass(frozen=True)
 class EIBelow(StopRule):
-    """Expected improvement below a threshold: stop once no config has an EI of ``gain`` or more, in the objective's units."""
+    """Expected improvement below a threshold: stop once no config is expected to improve the best value by ``gain`` or more.
+
+    Use it where you know from which gain on an improvement is worth nothing to you. ``WorthIt`` weighs the gain against the cost.
+
+    gain   in the objective's units
+    after  evaluations before the first check
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> history = st.minimize(lambda c: (c["x"] - 0.3) ** 2, space, 10, method=st.Sobol()).history
+    >>> st.EIBelow(gain=0.5, after=10).check(history).stop
+    True
+    """
 
     gain: float
     after: int = 20
@@ -49,7 +60,18 @@ class EIBelow(StopRule):
 
 @dataclass(frozen=True)
 class PIBelow(StopRule):
-    """Probability of improvement below a threshold: stop once no config has a chance of ``chance`` or more to be the best."""
+    """Probability of improvement below a threshold: stop once no config has a chance of ``chance`` or more to be the best.
+
+    Use it where any improvement counts, however small; where its size matters, ``EIBelow`` is the better rule.
+
+    chance  a probability
+    after   evaluations before the first check
+
+    >>> rule = st.PIBelow(chance=0.01) | st.Patience(30)
+    >>> history = st.minimize(lambda c: c["x"], st.Space(x=st.Float(0, 1)), 5, method=st.Sobol(), stop=rule).history
+    >>> rule.check(history).stop
+    False
+    """
 
     chance: float
     after: int = 20

@@ -18,11 +18,18 @@ from .regret import RegretBound, SureBound, check_sizes
 
 @dataclass(frozen=True)
 class AutoStop(StopRule):
-    """The regret bound where the best trial has folds, cost-benefit stopping where there is a price, else the budget alone.
+    """What ``stop="auto"`` is: a regret bound where trials have folds, cost-benefit stopping where there is a price.
 
-    price        see ``WorthIt``; ``method=Gittins(price)`` brings it along
-    tolerance, fold_sizes, train_sizes    see ``RegretBound``; with a tolerance no folds are needed
-    cost_model   see ``WorthIt``
+    Where there is neither, the budget alone decides. Write it out to give the parts their options.
+
+    price                    see ``WorthIt``; ``method=Gittins(price)`` brings it along
+    tolerance                see ``RegretBound``; with a tolerance no folds are needed
+    fold_sizes, train_sizes  see ``RegretBound``
+    cost_model               see ``WorthIt``
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)), stop=st.AutoStop(tolerance=0.01))
+    >>> study.result.stop.stop
+    False
     """
 
     price: float | None = None

@@ -41,7 +41,17 @@ RULE_STREAM = 0x5709  # the same candidates whenever the same history is looked 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Stop or not, the reason in words, the evidence in numbers, and for programs what kind of reason it is."""
+    """Whether to stop, and why: what a stopping rule answers, and what ``result.stop`` holds.
+
+    stop      whether to stop; a verdict is also True or False by itself
+    reason    in words
+    evidence  in numbers, by name
+    kind      for programs: "rule", "budget", ...
+
+    >>> verdict = st.Verdict(True, "the error is below 0.05", {"error": 0.04})
+    >>> bool(verdict), verdict.reason
+    (True, 'the error is below 0.05')
+    """
 
     stop: bool
     reason: str
@@ -59,9 +69,18 @@ class Rule(Protocol):
 
 
 class StopRule(ABC):
-    """Base class of stopping rules: a frozen specification that looks at a history and a belief, and changes nothing.
+    """Base class of stopping rules: looks at a history and a belief, and changes nothing.
 
-    uses_cost   whether it looks at ``belief.cost``
+    Derive from it to write a rule of your own: define ``check``. Rules are joined by ``|`` (either) and ``&`` (both).
+
+    uses_cost  whether it looks at ``belief.cost``
+
+    >>> class GoodEnough(st.StopRule):
+    ...     def check(self, history, belief=None):
+    ...         return st.Verdict(bool(history.best and history.best.value < 0.5), "good enough")
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> st.minimize(lambda c: c["x"], space, 20, method=st.Sobol(), stop=GoodEnough()).stop.reason
+    'good enough'
     """
 
     uses_cost: ClassVar[bool] = False

@@ -34,14 +34,19 @@ DEFAULT_MODEL = GP()  # of a rule that is called with a history alone
 
 @dataclass(frozen=True)
 class WorthIt(StopRule):
-    """Cost-benefit stopping: ``WorthIt(price)`` stops when no config's expected gain is worth its expected cost.
+    """Cost-benefit stopping: stop when no config's expected gain is worth its expected cost.
 
-    price        the improvement, in the objective's units, that one unit of cost must buy
-    after        evaluations before the first check
-    cost_model   what the costs are predicted by; None: the study's own
+    Use it where you know what an improvement is worth; it fits ``method=st.Gittins(price)``, which searches by the same price.
+    Pending trials count as if they had come out a little worse than expected.
 
-    Pending trials count as if they had come out a little worse than expected: a new one must be worth its cost on top of what
-    they will bring.
+    price       the improvement, in the objective's units, that one unit of cost must buy
+    after       evaluations before the first check
+    cost_model  what the costs are predicted by; None: the study's own
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> history = st.minimize(lambda c: st.Outcome(c["x"], cost=1), space, 10, method=st.Sobol()).history
+    >>> st.WorthIt(price=0.5).check(history).stop
+    True
     """
 
     price: float

@@ -13,9 +13,16 @@ from .base import StopRule, Verdict
 
 @dataclass(frozen=True)
 class Patience(StopRule):
-    """No improvement: ``Patience(i)`` stops once the best value has not changed for i finished trials in a row.
+    """No improvement: stop once the best value has not changed for ``trials`` finished trials in a row.
 
-    The first value counts as a change. Failed trials count: they brought nothing either. Trials below the target fidelity do not.
+    The simplest rule, and a good partner of others: ``st.SureBound() | st.Patience(30)``. The first value counts as a change.
+    Failed trials count: they brought nothing either. Trials below the target fidelity do not.
+
+    trials  how many in a row
+
+    >>> result = st.minimize(lambda c: 1.0, st.Space(x=st.Float(0, 1)), 20, method=st.Random(), stop=st.Patience(4))
+    >>> len(result.history), result.stop.reason
+    (5, 'the best value has not changed for 4 trials')
     """
 
     trials: int

@@ -69,14 +69,22 @@ BEST_HALF_CAUTION = 2.0  # factor of beta for the best half, in SureBound
 
 @dataclass(frozen=True)
 class RegretBound(StopRule):
-    """``RegretBound(tolerance=None, top=0.5, delta=0.1, after=20)``: stop when the regret is bounded by the tolerance.
+    """Stop when the regret is bounded by the tolerance: the best value is provably close to the best possible one, by a model.
 
-    tolerance    how much worse than the best possible value the result may be, in the objective's units; None: as much as
-                 the best trial's cross-validation is off by, from its ``folds``
+    As published, from one model. ``SureBound`` takes the larger of two bounds and is right more often: prefer it.
+
+    tolerance    how much worse than the best possible value the result may be, in the objective's units; None: as much as the
+                 best trial's cross-validation is off by, from its ``folds``
     top          share of the evaluations, the best ones, that the bound is computed from
     delta        probability that the bound fails, in theory
     after        evaluations before the first check
-    fold_sizes   rows of each fold, where they differ; train_sizes  rows that each is trained on, where folds overlap
+    fold_sizes   rows of each fold, where they differ
+    train_sizes  rows that each is trained on, where folds overlap
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> history = st.minimize(lambda c: c["x"], space, 12, method=st.Sobol()).history
+    >>> st.RegretBound(tolerance=10, after=12).check(history).stop
+    True
     """
 
     tolerance: float | None = None
@@ -136,7 +144,13 @@ class RegretBound(StopRule):
 class SureBound(RegretBound):
     """A safer regret bound: the larger of two, one from the best half of the evaluations and one from all of them.
 
-    ``SureBound(tolerance=None, top=0.5, delta=0.1, after=20)``: the options of ``RegretBound``.
+    The rule to use where you know a tolerance, or where trials report the folds of a cross-validation. The options are those of
+    ``RegretBound``.
+
+    >>> space = st.Space(x=st.Float(0, 1))
+    >>> history = st.minimize(lambda c: c["x"], space, 12, method=st.Sobol()).history
+    >>> st.SureBound(tolerance=10, after=12).check(history).stop
+    True
     """
 
     def bound(self, history: History, belief: Belief | None = None, enough: float = math.inf) -> Bound:

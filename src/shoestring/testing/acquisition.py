@@ -20,9 +20,18 @@ TRIALS, INITIAL = 9, 5
 
 
 class AcquisitionContract:
-    """Derive a test class and define ``make``.
+    """The checks that every acquisition must pass: derive a test class and define ``make``.
 
-    registered   it has a name in stored studies;   spaces  those of ``problems.SPACES`` that it works on
+    Use it to test an acquisition of your own with pytest: finite values, gradients, the same seed, stored studies, ``replay``.
+
+    registered  it has a name in stored studies
+    spaces      those of ``problems.SPACES`` that it works on
+
+    >>> from shoestring.testing import AcquisitionContract
+    >>> class TestMine(AcquisitionContract):
+    ...     def make(self):
+    ...         return st.LCB(beta=2)
+    >>> TestMine().test_it_is_an_acquisition()
     """
 
     registered = True

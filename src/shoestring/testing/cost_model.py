@@ -13,7 +13,18 @@ from .problems import SPACES, configs, data_about, run
 
 
 class CostModelContract:
-    """Derive a test class and define ``make``. ``spaces``: those of ``problems.SPACES`` that it works on."""
+    """The checks that every cost model must pass: derive a test class and define ``make``.
+
+    Use it to test a cost model of your own with pytest: finite predictions, gradients, a study with a budget in cost.
+
+    spaces  those of ``problems.SPACES`` that it works on
+
+    >>> from shoestring.testing import CostModelContract
+    >>> class TestMine(CostModelContract):
+    ...     def make(self):
+    ...         return st.LinearCost(features=2)
+    >>> TestMine().test_it_is_a_cost_model()
+    """
 
     spaces: tuple[str, ...] = ("numbers", "mixed")
 

@@ -105,11 +105,22 @@ def results_of(executor: TrialExecutor, trials: Sequence[Trial]) -> list[Complet
 
 
 class ExecutorContract:
-    """Derive a test class and define ``make``. The checks and the objectives share a file system.
+    """The checks that every executor must pass: derive a test class and define ``make``.
+
+    Use it to test an executor of your own with pytest, alone and in the run of a study. The checks and the objectives share a
+    file system.
 
     workers             how many workers the checks ask for
     runs_in_background  ``start`` returns before the trial has ended; False if ``start`` evaluates the trial itself
     ends_running        ``cancel`` ends the evaluations that run; False if it can only discard their results
+
+    >>> from shoestring.testing import ExecutorContract
+    >>> from shoestring.execution.executor import SerialExecutor
+    >>> class TestMine(ExecutorContract):
+    ...     workers, runs_in_background, ends_running = 1, False, False
+    ...     def make(self, objective, workers):
+    ...         return SerialExecutor(objective)
+    >>> TestMine().test_it_is_a_context_manager()
     """
 
     workers = 2

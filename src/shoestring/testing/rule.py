@@ -14,9 +14,19 @@ from .problems import SPACES, configs, objective, run, sampled_study
 
 
 class RuleContract:
-    """Derive a test class and define ``make``.
+    """The checks that every stopping rule must pass: derive a test class and define ``make``.
 
-    registered   it has a name in stored studies;   spaces  those of ``problems.SPACES`` that it works on
+    Use it to test a rule of your own with pytest: a verdict from the first trial on, joined rules, a run that ends, stored
+    studies.
+
+    registered  it has a name in stored studies
+    spaces      those of ``problems.SPACES`` that it works on
+
+    >>> from shoestring.testing import RuleContract
+    >>> class TestMine(RuleContract):
+    ...     def make(self):
+    ...         return st.Patience(5)
+    >>> TestMine().test_it_is_a_rule()
     """
 
     registered = True

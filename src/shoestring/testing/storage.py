@@ -51,15 +51,23 @@ def run_threads(*targets: Callable[[], None]) -> None:
 
 
 class StorageContract:
-    """Derive a test class and define ``open``.
+    """The checks that every storage must pass: derive a test class and define ``open``.
 
-    Within one test, each call of ``open`` returns a storage on the same data, as another process would open it. Each test starts
-    without data. Use ``setup_method`` and ``teardown_method``, or a fixture, to make a new place and to remove it.
+    Use it to test a storage of your own with pytest, call by call. Within one test, each call of ``open`` returns a storage on
+    the same data, as another process would open it. Each test starts without data: use ``setup_method`` and ``teardown_method``,
+    or a fixture, to make a new place and to remove it. Errors have the messages of ``storage.trial_lifecycle``, which has a
+    function for each of them. In three checks, leases of ``lease_seconds`` expire while ``wait`` sleeps. If the clock of the
+    storage can be replaced, define ``use_fake_clock`` and ``wait``: then these checks take no time.
 
-    Errors have the messages of ``storage.trial_lifecycle``, which has a function for each of them.
-
-    In three checks, leases of ``lease_seconds`` expire while ``wait`` sleeps. If the clock of the storage can be replaced, define
-    ``use_fake_clock`` and ``wait``: then these checks take no time.
+    >>> from shoestring.testing import StorageContract
+    >>> class TestMine(StorageContract):
+    ...     def setup_method(self):
+    ...         self.storage = st.open_storage("memory")
+    ...     def open(self):
+    ...         return self.storage
+    >>> test = TestMine()
+    >>> test.setup_method()
+    >>> test.test_it_is_a_storage()
     """
 
     lease_seconds = 2.0

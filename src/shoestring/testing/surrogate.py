@@ -18,9 +18,18 @@ TRIALS, INITIAL = 9, 5
 
 
 class SurrogateContract:
-    """Derive a test class and define ``make``.
+    """The checks that every surrogate must pass: derive a test class and define ``make``.
 
-    registered   it has a name in stored studies;   spaces  those of ``problems.SPACES`` that it works on
+    Use it to test a surrogate of your own with pytest: shapes, variances, gradients, conditioning, a study that is stored.
+
+    registered  it has a name in stored studies
+    spaces      those of ``problems.SPACES`` that it works on
+
+    >>> from shoestring.testing import SurrogateContract
+    >>> class TestMine(SurrogateContract):
+    ...     def make(self):
+    ...         return st.GP(kernel="se")
+    >>> TestMine().test_it_is_a_surrogate()
     """
 
     registered = True

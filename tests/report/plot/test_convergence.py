@@ -1,4 +1,4 @@
-"""The convergence plot: its content, and that drawing it needs no display and changes no backend."""
+"""The plots of convergence and history: their content, and that drawing needs no display and changes no backend."""
 
 from __future__ import annotations
 
@@ -38,6 +38,40 @@ def test_draws_best_trials_and_failures_against_cost(tmp_path: Path) -> None:
     assert ax.get_xlabel() == "spent (s)"
     assert "lower is better" in ax.get_ylabel()
     assert "best 2" in ax.get_title(loc="left")
+
+
+def test_history_draws_every_trial_by_its_number() -> None:
+    study = study_of(5.0, 3.0, "boom", 4.0, 2.0)
+    study.ask()
+    ax = st.plot.history(study, ax=st.plot.new_axes())
+    assert line(ax, "trial") == ([0, 1, 3, 4], [5, 3, 4, 2])
+    assert line(ax, "best so far") == ([0, 1, 3, 4, 5], [5, 3, 3, 2, 2])
+    assert line(ax, "best") == ([4], [2])
+    assert (line(ax, "failed")[0], line(ax, "running")[0]) == ([2], [5])
+    assert (ax.get_xlabel(), ax.get_title(loc="left")) == ("trial", "6 trials, best 2")
+
+
+def test_history_against_cost_and_for_maximizing() -> None:
+    ax = st.plot.history(study_of(1.0, 3.0, 2.0, direction="maximize"), ax=st.plot.new_axes(), against="cost")
+    assert line(ax, "best so far") == ([2, 4, 6, 6], [1, 3, 3, 3])
+    assert ax.get_xlabel() == "spent (s)"
+    with pytest.raises(st.MethodError, match='"trials" or "cost"'):
+        st.plot.history(study_of(1.0), against="time")
+
+
+def test_values_of_lower_fidelities_are_not_compared() -> None:
+    study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9)))
+    for epochs, value in ((3, 0.1), (9, 5.0), (3, 0.2), (9, 4.0)):
+        study.add({"x": value / 9, "epochs": epochs}, value)
+    ax = st.plot.history(study, ax=st.plot.new_axes())
+    assert line(ax, "lower fidelity") == ([0, 2], [0.1, 0.2])
+    assert line(ax, "best so far") == ([1, 3, 3], [5, 4, 4])
+
+
+def test_results_from_elsewhere_cost_nothing() -> None:
+    study = study_of(5.0, 3.0)
+    study.tell(study.ask(), 2.0, cost=7.0)
+    assert line(st.plot.convergence(study, ax=st.plot.new_axes()), "trial") == ([0, 0, 7], [5, 3, 2])
 
 
 def test_maximize_goes_up() -> None:

@@ -57,7 +57,14 @@ class Optimum:
 
 @dataclass(frozen=True)
 class Selection:
-    """The point that an acquisition selects, and what it wants to know at its next choice (JSON-ready)."""
+    """What ``Acquisition.select`` returns: the point to evaluate.
+
+    u           the point in the unit cube
+    warm_start  what the acquisition wants to know at its next choice (JSON-ready)
+
+    >>> st.Selection(np.array([0.25, 0.5])).warm_start
+    {}
+    """
 
     u: Array
     warm_start: Mapping[str, Any] = field(default_factory=dict)
@@ -65,12 +72,21 @@ class Selection:
 
 @dataclass(frozen=True)
 class AcquisitionOptimizer:
-    """Maximizes surfaces over a space.
+    """Finds the maximum of a surface over a space, mixed and conditional ones too.
 
-    rng          all randomness of the search
-    visited      points that must not be suggested again
-    incumbents   good points: their neighbourhood is searched too
-    fidelities   whether these may be chosen too; otherwise they are at their targets
+    ``Acquisition.select`` is given one: use its ``maximize``, ``candidates`` and ``rng``.
+
+    encoding    of the space
+    rng         all randomness of the search
+    visited     points that must not be suggested again
+    incumbents  good points: their neighbourhood is searched too
+    options     how hard to search
+    fidelities  whether these may be chosen too; otherwise they are at their targets
+
+    >>> study = st.Study(st.Space(n=st.Int(1, 4)))
+    >>> optimum = study.context.optimizer().maximize(lambda U, gradient: (U[:, 0], None))
+    >>> study.space.decode(optimum.u)
+    {'n': 4}
     """
 
     encoding: Encoding

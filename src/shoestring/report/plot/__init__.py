@@ -1,19 +1,24 @@
 """Plots of a study. They need matplotlib (``pip install "shoestring[plots]"``).
 
 Each function takes a Result or a Study, and ``path=`` (the file to save to) or ``ax=`` (the Axes to draw on), and returns the
-Axes. With a path the plot is made without pyplot, so that no display is needed. The matplotlib backend is never changed, and no
-window is opened.
+Axes. ``slice`` and ``lookahead`` have several panels: they take and return a list of Axes. With a path the plot is made without
+pyplot, so that no display is needed. The matplotlib backend is never changed, and no window is opened.
 """
 
 from __future__ import annotations
 
-from .convergence import convergence
+from .contour import contour
+from .convergence import convergence, history
 from .costs import costs, pareto
 from .lookahead import lookahead
+from .parallel_coordinates import parallel
+from .sensitivity import importance, slice
 from .stopping import stopping
 from .style import BAD, DOTS, DPI, FONT, INK, SIZE, WIDE, new_axes
+from .timeline import timeline
 
 __all__ = [
-    "convergence", "pareto", "costs", "stopping", "lookahead",
+    "history", "convergence", "importance", "slice", "contour", "parallel", "timeline",
+    "pareto", "costs", "stopping", "lookahead",
     "new_axes", "INK", "DOTS", "BAD", "SIZE", "DPI", "FONT", "WIDE",
 ]  # fmt: skip

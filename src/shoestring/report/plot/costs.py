@@ -14,7 +14,17 @@ from .style import DOTS, FONT, INK, WIDE, SavePath, axes_for, finish_axes
 
 
 def pareto(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
-    """Plot the Pareto front of EI and expected cost for the next trial, and the point that each method would choose on it."""
+    """Plot the Pareto front of EI and expected cost for the next trial, and the point that each method would choose on it.
+
+    Look at it where trials differ in cost, to choose a method. It needs finished trials with costs.
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+    >>> for x in (0.9, 0.1, 0.4):
+    ...     added = study.add({"x": x}, (x - 0.3) ** 2, cost=1 + x)
+    >>> ax = st.plot.pareto(study, ax=st.plot.new_axes())  # or path="front.png"
+    >>> ax.get_ylabel()
+    'expected improvement'
+    """
     owner: Any = getattr(study, "study", study)
     front = owner.pareto_front()
     ax = axes_for(path, ax)
@@ -34,7 +44,15 @@ def pareto(study: Result | Study, path: SavePath | None = None, ax: Any = None) 
 
 
 def costs(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
-    """Plot the actual against the expected cost, for every trial whose cost was predicted when it was suggested."""
+    """Plot the actual against the expected cost, for every trial whose cost was predicted when it was suggested.
+
+    Look at it to see whether the cost model can be trusted.
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+    >>> ax = st.plot.costs(study, ax=st.plot.new_axes())  # or path="costs.png"
+    >>> ax.get_title(loc="left")
+    'no cost was predicted yet'
+    """
     pairs = [
         (float(trial.suggestion["cost"]), trial.cost)
         for trial in study.history

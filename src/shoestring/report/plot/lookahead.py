@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Mapping
 from typing import Any
@@ -10,18 +9,32 @@ from typing import Any
 import numpy as np
 
 from ..._format import config_text, plural, rounded, value_text
-from ...numerics import Array
 from ...study import Study
 from ..result import Result
 from .lookahead_data import Slice, surrogate_slice
-from .style import BAD, DOTS, FONT, INK, WIDE, SavePath, finish_axes, mark_on_axis, panels_for, value_range
+from .style import (
+    ACCENT,
+    BAD,
+    DOTS,
+    FONT,
+    INK,
+    LEGEND_FONT,
+    TRIAL_COLOUR,
+    SavePath,
+    finish_axes,
+    mark_on_axis,
+    panels_for,
+    set_title_and_legend,
+    set_value_axis,
+    value_label,
+    value_range,
+)
 
-THEN_COLOUR, TRIAL_COLOUR = "#d9731a", "#333333"
+THEN_COLOUR = ACCENT
 ACQUISITION_COLOURS = ("#2a8f5b", "#8e44ad", "#6d5a33", "#1593b0", "#b8417a")
-LEGEND_FONT, LEGEND_ROWS = FONT - 2, 2
-TITLE_CHARACTERS, LABEL_CHARACTERS = 64, 72  # per line
+LEGEND_ROWS = 2
+LABEL_CHARACTERS = 72  # per line
 MAX_DISCRETE_VALUES = 60  # up to so many values of a parameter, each is marked and p_min is drawn in steps
-BAND_MARGIN = 0.4  # how far bands are drawn beyond trials and means, as a share of their range
 
 
 def lookahead(
@@ -36,6 +49,8 @@ def lookahead(
 ) -> Any:
     """Plot the surrogate now and after an imagined observation, p_min of both, and the acquisitions now, on three panels.
 
+    Look at it to understand what a method sees in one more trial.
+
     at       the config of the imagined observation, or a part of it (the rest is as recommended); where the first acquisition
              is highest unless given
     outcome  its value; one deviation better than predicted unless given
@@ -43,6 +58,13 @@ def lookahead(
     method   an acquisition or a list of them, each drawn as a share of its maximum; EI, KG and ES unless given
 
     ``ax`` takes three Axes, and three are returned.
+
+    >>> study = st.Study(st.Space(x=st.Int(0, 9)))
+    >>> for x in (1, 4, 9):
+    ...     added = study.add({"x": x}, (x - 3) ** 2)
+    >>> surrogate, p_min, acquisitions = st.plot.lookahead(study, path="lookahead.png", method=st.EI())
+    >>> acquisitions.get_xlabel()
+    'x'
     """
     owner: Any = getattr(study, "study", study)
     history = study.history
@@ -62,7 +84,8 @@ def lookahead(
         if found is not None:
             set_x_axis(panel, found)
     if found is not None:
-        set_title_and_legend(panels[0], f"{counted}, and one imagined: {rounded(found.outcome, 3)} at {place_text(found)}")
+        title = f"{counted}, and one imagined: {rounded(found.outcome, 3)} at {place_text(found)}"
+        set_title_and_legend(panels[0], title, rows=LEGEND_ROWS)
     if path is not None:
         panels[0].figure.savefig(path)
     return panels
@@ -95,23 +118,9 @@ def draw_surrogates(ax: Any, found: Slice, maximize: bool) -> None:
         mark_on_axis(ax, found.failed.x, "x", "failed", color=BAD)
     if len(found.running.x):
         mark_on_axis(ax, found.running.x, "^", "running", color=TRIAL_COLOUR, markerfacecolor="none")
-    set_y_range(ax, found, np.append(values, outcome))
-    ax.set_ylabel("value (higher is better)" if maximize else "value (lower is better)", fontsize=FONT)
-
-
-def set_y_range(ax: Any, found: Slice, values: Array) -> None:
-    """Set the y axis so that trials and means are seen well (bands may reach far beyond); on a log scale if it is wide."""
-    core = np.concatenate([values, found.now.mean, found.then.mean])
-    bands = np.concatenate([found.now.low, found.then.low, found.now.high, found.then.high])
-    wide = bool(core.min() > 0 and core.max() > WIDE * core.min() and bands.min() > 0)
-    if wide:
-        ax.set_yscale("log")
-        core, bands = np.log(core), np.log(bands)
-    margin = BAND_MARGIN * max(float(np.ptp(core)), 1e-9 * float(np.abs(core).max()), 1e-300)
-    low, high = max(bands.min(), core.min() - margin), min(bands.max(), core.max() + margin)
-    edge = 0.05 * max(high - low, margin)
-    ends = np.array([min(low, core.min()) - edge, max(high, core.max()) + edge])
-    ax.set_ylim(*(np.exp(ends) if wide else ends))
+    core = np.concatenate([values, [outcome], found.now.mean, found.then.mean])
+    set_value_axis(ax, core, np.concatenate([found.now.low, found.then.low, found.now.high, found.then.high]))
+    ax.set_ylabel(value_label(maximize), fontsize=FONT)
 
 
 def draw_p_min(ax: Any, found: Slice, maximize: bool) -> None:
@@ -134,17 +143,6 @@ def draw_acquisitions(ax: Any, found: Slice) -> None:
         ax.axvline(found.x[int(np.argmax(curve))], color=colour, linewidth=1.1, linestyle="--", zorder=2)
     ax.set_ylim(0.0, 1.08)
     ax.set_ylabel("acquisition\n(share of max.)", fontsize=FONT)
-
-
-def set_title_and_legend(ax: Any, title: str) -> None:
-    """Set the title and below it the legend, which has too many entries for a place inside the panel."""
-    count = len(ax.get_legend_handles_labels()[0])
-    ax.legend(
-        loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=math.ceil(count / LEGEND_ROWS), fontsize=LEGEND_FONT,
-        frameon=False, borderaxespad=0.2, columnspacing=1.4, handlelength=1.6, handletextpad=0.6,
-    )  # fmt: skip
-    pad = 1.65 * LEGEND_FONT * LEGEND_ROWS + 6
-    ax.set_title("\n".join(textwrap.wrap(title, TITLE_CHARACTERS)), fontsize=FONT + 1, loc="left", pad=pad)
 
 
 def set_x_axis(ax: Any, found: Slice) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import textwrap
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
-from ...data.trial import Trial
+from ...data.history import History
 from ...errors import MethodError
 from ...numerics import Array
 from ...surrogate.output_transform import middle_and_spread
@@ -17,14 +17,27 @@ from ...surrogate.output_transform import middle_and_spread
 SavePath = str | PathLike[str]
 
 INK, DOTS, BAD = "#1b4f8f", "#9db4d0", "#c0392b"
+ACCENT, TRIAL_COLOUR, GREY = "#d9731a", "#333333", "#b5b5b5"
+PALE = "#f3f6fa"  # the worst values of a surface, where values are colours; the best ones are INK
 SIZE, DPI, FONT = (6.4, 4.2), 200, 12  # inches, dots per inch, points: 1280 x 840 pixels, with text that can be read on a phone
 PANELS_SIZE, PANEL_HEIGHT_RATIOS = (6.4, 7.6), (2.3, 1.0, 1.0)  # inches; three panels, one above the other
+GRID_COLUMNS, GRID_PANEL_HEIGHT, GRID_HEADING = 2, 2.3, 0.7  # small panels side by side; heights in inches
 WIDE = 50.0  # positive values whose largest is more than this factor above the smallest are drawn on a log scale
 MAX_SPREADS_SHOWN = 4.0  # bad values further from the median than this are drawn at the edge
+BAND_MARGIN = 0.4  # how far bands are drawn beyond trials and means, as a share of their range
+LEGEND_FONT, TITLE_CHARACTERS = FONT - 2, 64  # of a legend outside the plot; per line
+OPTION_CHARACTERS = 14  # of the name of an option at an axis
 
 
 def new_axes() -> Any:
-    """Axes on a figure outside pyplot: for saving to a file, with or without a display."""
+    """Axes on a figure outside pyplot: for saving to a file, with or without a display.
+
+    Use it to draw into a plot, or to change it before it is saved.
+
+    >>> ax = st.plot.new_axes()
+    >>> dots = ax.plot([1, 2], [3, 4], "o")
+    >>> ax.figure.savefig("mine.png")
+    """
     return _new_figure(SIZE).add_subplot()
 
 
@@ -62,6 +75,23 @@ def panels_for(path: SavePath | None, ax: Any) -> list[Any]:
     return panels
 
 
+def grid_for(path: SavePath | None, ax: Any, count: int) -> list[Any]:
+    """The given Axes, one for each of ``count`` panels, or new ones side by side that share their y axis."""
+    if ax is not None:
+        panels = list(np.ravel(np.asarray(ax, dtype=object)))
+        if len(panels) != count:
+            what = f"{count} Axes here, one for each parameter, not {len(panels)}"
+            raise MethodError(f"ax= must be {what}; or name parameters=[...] for the Axes there are")
+        return panels
+    columns = min(count, GRID_COLUMNS)
+    rows = math.ceil(count / columns)
+    figure = _figure_for(path, (SIZE[0], SIZE[1] if count == 1 else GRID_PANEL_HEIGHT * rows + GRID_HEADING))
+    panels = list(np.ravel(figure.subplots(rows, columns, sharey=True, squeeze=False)))
+    for spare in panels[count:]:
+        spare.remove()
+    return panels[:count]
+
+
 def finish_axes(ax: Any, path: SavePath | None, legend: str, size: int = FONT - 1) -> Any:
     """Set ticks, grid, spines and legend as in all plots; save the figure if there is a path."""
     ax.tick_params(labelsize=FONT - 1)
@@ -76,9 +106,20 @@ def finish_axes(ax: Any, path: SavePath | None, legend: str, size: int = FONT - 
     return ax
 
 
-def values_of(trials: Sequence[Trial]) -> Array:
-    """The trials' values as an array."""
-    return np.array([trial.value for trial in trials], dtype=float)
+def set_title_and_legend(ax: Any, title: str, rows: int = 1, *, in_layout: bool = True) -> None:
+    """Set the title and below it the legend, outside the plot: there it hides nothing.
+
+    ``in_layout=False``: the legend may be wider than its Axes, because nothing is beside it.
+    """
+    handles = ax.get_legend_handles_labels()[0]
+    if handles:
+        legend = ax.legend(
+            loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=math.ceil(len(handles) / rows), fontsize=LEGEND_FONT,
+            frameon=False, borderaxespad=0.2, columnspacing=1.4, handlelength=1.6, handletextpad=0.6,
+        )  # fmt: skip
+        legend.set_in_layout(in_layout)
+    pad = 1.65 * LEGEND_FONT * rows + 6 if handles else None
+    ax.set_title("\n".join(textwrap.wrap(title, TITLE_CHARACTERS)), fontsize=FONT + 1, loc="left", pad=pad)
 
 
 def value_range(values: Array, maximize: bool) -> tuple[float, float]:
@@ -100,6 +141,59 @@ def mark_on_axis(ax: Any, x: Array, marker: str, label: str, **style: Any) -> No
         x, np.zeros(len(x)), marker, markersize=7, markeredgewidth=1.8, label=label, zorder=4,
         transform=ax.get_xaxis_transform(), clip_on=False, linestyle="none", **style,
     )  # fmt: skip
+
+
+def mark_best(ax: Any, x: float, y: float) -> None:
+    """Mark the best trial by a star."""
+    ax.plot(
+        [x], [y], "*", color=ACCENT, markeredgecolor="white", markeredgewidth=0.8, markersize=15, label="best", zorder=6,
+        clip_on=False, linestyle="none",
+    )  # fmt: skip
+
+
+def value_label(maximize: bool, what: str = "value") -> str:
+    """The label of an axis of values, which says which direction is better."""
+    return f"{what} (higher is better)" if maximize else f"{what} (lower is better)"
+
+
+def set_value_axis(ax: Any, core: Array, bands: Array) -> None:
+    """Set the y axis so that trials and means (``core``) are seen well; bands may reach far beyond. A log scale if it is wide."""
+    wide = bool(core.min() > 0 and core.max() > WIDE * core.min() and bands.min() > 0)
+    if wide:
+        ax.set_yscale("log")
+        core, bands = np.log(core), np.log(bands)
+    margin = BAND_MARGIN * max(float(np.ptp(core)), 1e-9 * float(np.abs(core).max()), 1e-300)
+    low, high = max(bands.min(), core.min() - margin), min(bands.max(), core.max() + margin)
+    edge = 0.05 * max(high - low, margin)
+    ends = np.array([min(low, core.min()) - edge, max(high, core.max()) + edge])
+    ax.set_ylim(*(np.exp(ends) if wide else ends))
+
+
+def value_colours(values: Array, maximize: bool, *, worst: str = PALE, log: bool = True) -> tuple[Any, Any]:
+    """A colour map from INK (best) to ``worst``, and the matplotlib norm for these values.
+
+    log   whether the norm may be logarithmic: it is if the values are wide
+    """
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
+
+    low, high = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
+    colours = LinearSegmentedColormap.from_list("shoestring", [worst, DOTS, INK] if maximize else [INK, DOTS, worst])
+    if log and low > 0 and high > WIDE * low:
+        return colours, LogNorm(low, high)
+    if high <= low:
+        low, high = low - 0.5 * max(abs(low), 1e-9), high + 0.5 * max(abs(high), 1e-9)
+    return colours, Normalize(low, high)
+
+
+def cost_axis(history: History, unit: str) -> tuple[Array, str]:
+    """The cost spent up to the end of each trial, and its unit: seconds become minutes or hours where people would say so.
+
+    Results from elsewhere cost nothing, as in the summary. If all trials are from elsewhere, their own costs are used.
+    """
+    cost, added = history.table.cost[: len(history)], history.table.added[: len(history)]
+    spent = np.cumsum(cost if added.all() else np.where(added, 0.0, cost))
+    scale, shown = time_unit(float(spent[-1]) if len(spent) else 0.0) if unit == "s" else (1.0, unit)
+    return spent / scale, shown
 
 
 def time_unit(seconds: float) -> tuple[float, str]:

@@ -1,0 +1,121 @@
+"""The trials of a study as a flat table: CSV text, or a DataFrame of pandas.
+
+There is one row for each trial, and one column for each parameter, fidelities included. Columns with a prefix hold what not all
+trials have:
+
+    metric_NAME   a metric              fold_0, fold_1, ...   the folds of a cross-validation
+    attr_NAME     an attribute          param_NAME            a parameter whose name is that of another column
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from typing import Any
+
+from ..data.history import History
+from ..data.trial import Trial
+
+FIRST_COLUMNS = ("number", "state", "value", "cost", "seconds")
+LAST_COLUMNS = ("predicted", "predicted_cost", "expected_gain", "by", "why", "effort", "added", "error", "asked_at")
+NO_PANDAS = "to_dataframe needs pandas, which is not installed: pip install pandas"
+
+Cells = list[Any]
+
+
+def to_csv(history: History) -> str:
+    """The trials as CSV. A value that is not there is an empty cell, and one that is neither a number nor a text is JSON."""
+    parameters = list(history.space)
+    further = further_columns(history)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*FIRST_COLUMNS, *parameters, "error", *further, "added"])
+    for row, trial in enumerate(history):
+        first = [trial.number, str(trial.state), trial.value, trial.cost, trial.seconds]
+        values = [_cell(trial.config[name]) if name in trial.config else "" for name in parameters]
+        others = ["" if cells[row] is None else _cell(cells[row]) for cells in further.values()]
+        writer.writerow([*first, *values, trial.error, *others, _cell(trial.added)])
+    return text.getvalue()
+
+
+def to_dataframe(history: History) -> Any:
+    """The trials as a DataFrame; an ImportError without pandas. What is not there is NaN, or NaT for a time."""
+    try:
+        pandas: Any = import_module("pandas")
+    except ImportError:
+        raise ImportError(NO_PANDAS) from None
+
+    def numbers(values: Iterable[float | None]) -> Any:
+        return pandas.Series(list(values), dtype="float64")
+
+    def known(name: str) -> Cells:
+        return [trial.suggestion.get(name) for trial in history]
+
+    further = further_columns(history)
+    columns = {
+        "number": pandas.Series([trial.number for trial in history], dtype="int64"),
+        "state": pandas.Series([str(trial.state) for trial in history], dtype="str"),
+        "value": numbers(trial.value for trial in history),
+        "cost": numbers(trial.cost for trial in history),
+        "seconds": numbers(trial.seconds for trial in history),
+    }
+    for name in history.space:
+        values = [trial.config.get(name) for trial in history]
+        absent = all(value is None for value in values)
+        columns[parameter_column(name, history.space, further)] = numbers(values) if absent else pandas.Series(values)
+    for name, cells in further.items():
+        columns[name] = pandas.Series(cells) if name.startswith("attr_") else numbers(cells)
+    columns |= {
+        "predicted": numbers(known("predicted")),
+        "predicted_cost": numbers(known("cost")),
+        "expected_gain": numbers(known("gain")),
+        "by": pandas.Series(known("by")),
+        "why": pandas.Series(known("why")),
+        "effort": pandas.Series([effort_of(trial) for trial in history]),
+        "added": pandas.Series([trial.added for trial in history], dtype="bool"),
+        "error": pandas.Series([trial.error for trial in history]),
+        "asked_at": pandas.Series(pandas.to_datetime([trial.asked_at for trial in history], unit="s", utc=True)),
+    }
+    return pandas.DataFrame(columns)
+
+
+def further_columns(history: History) -> dict[str, Cells]:
+    """The columns of metrics, folds and attributes; None where a trial has none."""
+    folds = max((len(trial.folds or ()) for trial in history), default=0)
+    return {
+        **_by_name(history, "metric_", lambda trial: trial.metrics),
+        **{f"fold_{k}": [_nth(trial.folds, k) for trial in history] for k in range(folds)},
+        **_by_name(history, "attr_", lambda trial: trial.attrs),
+    }
+
+
+def parameter_column(name: str, parameters: Iterable[str], further: Iterable[str]) -> str:
+    """The column of a parameter in a DataFrame: its name, unless another column has it."""
+    others = {*FIRST_COLUMNS, *LAST_COLUMNS, *further}
+    column = name
+    while column in others or (column != name and column in parameters):
+        column = f"param_{column}"
+    return column
+
+
+def effort_of(trial: Trial) -> str | None:
+    """How much time the suggestion of a trial was given: "full", "reduced" or "random"; None if it was not suggested."""
+    suggested = trial.suggestion.get("by") not in (None, "you")
+    return str(trial.basis.get("effort", "full")) if suggested else None
+
+
+def _by_name(history: History, prefix: str, mapping_of: Callable[[Trial], Any]) -> dict[str, Cells]:
+    names = list(dict.fromkeys(name for trial in history for name in mapping_of(trial)))
+    return {f"{prefix}{name}": [mapping_of(trial).get(name) for trial in history] for name in names}
+
+
+def _nth(values: Sequence[float] | None, place: int) -> float | None:
+    return values[place] if values is not None and place < len(values) else None
+
+
+def _cell(value: Any) -> Any:
+    """A value as a CSV cell: a number or a text unchanged, anything else as JSON."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
