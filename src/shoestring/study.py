@@ -369,7 +369,7 @@ class Study:
     def _result(self, history: History, verdict: Verdict, budget: Budget | None = None, before: int = 0) -> Result:
         own = self.suggester
         return Result(
-            self, history, verdict, self.unit, own.seconds, budget, before, self.seconds, own.suggestions, {**own.effort.seconds}
+            self, history, verdict, self.unit, own.seconds, budget, before, self.seconds, own.suggestions, dict(own.effort.seconds)
         )
 
     def recommend(self, history: History | None = None, *, tried: bool = False) -> Recommendation | None:

@@ -41,6 +41,14 @@ def test_ask_and_tell(study: st.Study) -> None:
     assert read("show", "hand")["spent"] > 12.5
 
 
+def test_tell_keeps_metrics_and_attributes(study: st.Study) -> None:
+    call("ask", "hand")
+    told = ["--metric", "accuracy=0.93", "--metric", "loss=-1", "--attr", "host=gpu3", "--attr", "sizes=[1, 2]"]
+    assert read("tell", "hand", "0", "0.5", *told)["metrics"] == {"accuracy": 0.93, "loss": -1.0}
+    trial = st.Study.load("shoestring.db", "hand").history[0]
+    assert (trial.metrics, trial.attrs) == ({"accuracy": 0.93, "loss": -1.0}, {"host": "gpu3", "sizes": [1, 2]})
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
@@ -55,7 +63,11 @@ def test_ask_and_tell(study: st.Study) -> None:
         (["enqueue", "hand"], 2, "JSON"),
         (["enqueue", "hand", "{"], 2, "not JSON"),
         (["enqueue", "hand", "x"], 2, "KEY=VALUE"),
-        (["enqueue", "hand", "x=0.5"], 1, "act is missing"),
+        (["enqueue", "hand", "x=0.5", "axt=relu"], 1, "axt"),
+        (["tell", "hand", "0", "1", "--error", "no"], 2, "a value or an error, not both"),
+        (["tell", "hand", "0", "--folds", "1,2", "--error", "no"], 2, "a value or an error, not both"),
+        (["tell", "hand", "0", "1", "--metric", "accuracy"], 2, "write NAME=VALUE"),
+        (["tell", "hand", "0", "1", "--metric", "accuracy=high"], 2, "--metric accuracy must be a number"),
         (["enqueue", "hand", "x=7", "act=relu"], 1, "outside its bounds"),
         (["ask", "hand", "--lease", "soon"], 2, "soon"),
     ],
@@ -76,6 +88,10 @@ def test_enqueue(study: st.Study) -> None:
     assert read("enqueue", "hand", "x=0.5", "act=1")["waiting"] == 2
     assert read("ask", "hand")["config"] == {"x": 0.25, "act": "1"}
     assert read("ask", "hand")["config"] == {"x": 0.5, "act": 1}
+    run = call("enqueue", "hand", "x=0.75")
+    assert run.stdout.splitlines()[0] == "enqueued: x = 0.75; the other parameters are suggested when it is asked"
+    found = read("ask", "hand")["config"]
+    assert (found["x"], set(found)) == (0.75, {"x", "act"})
 
 
 def test_an_asked_trial_stays_reserved_while_a_run_works_on_the_study(here: Path) -> None:

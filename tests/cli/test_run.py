@@ -137,7 +137,7 @@ def test_maximize_with_a_budget_in_money(here: Path) -> None:
     more = call("resume", "m", "--budget", "3 USD")
     assert more.exit_code == 0, more.output
     assert read("show", "m")["spent"] == 3.0
-    wrong = call("resume", "m", "--budget", "10m")
+    wrong = call("resume", "m", "--budget", "4 EUR")
     assert wrong.exit_code == 2
     assert "20 USD" in wrong.stderr
 
@@ -267,14 +267,14 @@ def test_a_forgotten_dash_dash_is_explained(here: Path) -> None:
         ("pass", "printed no result"),
         ("print('nan')", "the value was nan"),
         ("print('{\"value\": null}')", 'no "value"'),
-        ("print('{\"value\": [1]}')", "must be a number"),
+        ("print('{\"value\": [1]}')", '"value": [1], which is not a number'),
         ("print('{\"value\": 1, \"cost\": -1}')", "cost must be a positive"),
     ],
 )
 def test_failing_programs_are_failed_trials_with_a_reason(here: Path, code: str, says: str) -> None:
     run = begin(here, code=code, trials=2)
     assert run.exit_code == 1
-    assert "trial 0 failed: " in run.stderr
+    assert "to see the output of trial 0: shoestring show train 0" in run.stderr
     assert says in run.stderr
     assert "no trial has succeeded" in run.stderr
     assert run.stderr.splitlines()[-1] == "next: shoestring show train 1"
@@ -287,11 +287,12 @@ def test_failing_programs_are_failed_trials_with_a_reason(here: Path, code: str,
     assert all(trial["cost"] > 0 for trial in trials)
 
 
-def test_the_first_failure_is_reported_once_and_the_study_continues(here: Path) -> None:
+def test_failures_are_listed_and_the_study_continues(here: Path) -> None:
     run = begin(here, code=BOWL + "\nimport os\nif os.environ['SHOESTRING_TRIAL'] in '12': 1 / 0", trials=5)
     assert run.exit_code == 0, run.output
-    assert run.stderr.count("failed") == 1
-    assert "details: shoestring show train 1" in run.stderr
+    assert run.stderr == "to see the output of trial 1: shoestring show train 1\n"  # once; the log has a line for each
+    assert "failed        2 times: exit code 1: ZeroDivisionError: division by zero, first in trial 1" in run.stdout
+    assert "result.study" not in run.stdout  # that advice is for Python users
     assert read("show", "train")["states"] == {"done": 3, "failed": 2}
     shown = call("show", "train", "2")
     assert "ZeroDivisionError" in shown.stdout

@@ -20,15 +20,21 @@ from tests.cli.programs import begin, call
 @pytest.mark.parametrize(
     ("given", "budget"),
     [
-        ({"budget": "10m"}, st.Budget(cost=600, unit="s")),
-        ({"budget": "1h 30m"}, st.Budget(cost=5400, unit="s")),
+        ({"budget": "10m"}, st.Budget(seconds=600)),
+        ({"budget": "10 minutes"}, st.Budget(seconds=600)),
+        ({"budget": "40 trials"}, st.Budget(trials=40)),
+        ({"budget": "1h 30m"}, st.Budget(seconds=5400)),
         ({"budget": "40"}, st.Budget(trials=40)),
         ({"budget": 40}, st.Budget(trials=40)),
         ({"budget": "20 USD"}, st.Budget(cost=20, unit="USD")),
         ({"budget": "1.5€", "per_hour": 3.2}, st.Budget(cost=1.5, unit="€", per_hour=3.2)),
         ({"budget": "20USD", "unit": "USD"}, st.Budget(cost=20, unit="USD")),
         ({"budget": "40", "unit": "USD", "per_hour": 2.0}, st.Budget(trials=40, unit="USD", per_hour=2.0)),
-        ({"budget": "10m", "max_trials": 9}, st.Budget(cost=600, unit="s", trials=9)),
+        ({"budget": "10m", "max_trials": 9}, st.Budget(seconds=600, trials=9)),
+        ({"budget": "10m", "max_time": "90s"}, st.Budget(seconds=90)),
+        ({"budget": "10m", "max_time": "1h"}, st.Budget(seconds=600)),
+        ({"budget": "10m", "unit": "USD", "per_hour": 3.2}, st.Budget(seconds=600, unit="USD", per_hour=3.2)),
+        ({"budget": "20 USD", "max_time": "1h"}, st.Budget(cost=20, unit="USD", seconds=3600)),
         ({"budget": "40", "max_trials": 9, "max_time": "2h"}, st.Budget(trials=9, seconds=7200)),
         ({"max_trials": 9}, st.Budget(trials=9)),
         ({"max_time": "90s"}, st.Budget(seconds=90)),
@@ -44,7 +50,8 @@ def test_budgets(given: dict[str, Any], budget: st.Budget) -> None:
         ({}, "--budget 10m"),
         ({"budget": "soon"}, "soon"),
         ({"budget": "0"}, "positive"),
-        ({"budget": "10m", "unit": "USD"}, "20 USD"),
+        ({"budget": "20 EUR", "unit": "USD"}, "20 USD"),
+        ({"budget": 2.5}, "has no unit"),
         ({"budget": "10m", "per_hour": 3.0}, "price of an hour"),
         ({"budget": "40", "per_hour": 3.0}, "price of an hour"),
         ({"max_time": "now"}, "max-time"),
@@ -68,10 +75,24 @@ def test_a_plan_can_be_stored_and_read_back() -> None:
     stored = json.loads(json.dumps(plan.to_dict()))
     assert plan_from_dict(plan.name, plan.address, stored, {}) == plan
     assert plan_from_dict(plan.name, plan.address, stored, {"workers": 8}).workers == 8
+    assert (plan.fail_fast, plan.max_failures) == (True, None)
+    tolerant = make_plan({**options, "max_failures": 20, "no_fail_fast": True}, None)
+    assert (tolerant.fail_fast, tolerant.max_failures) == (False, 20)
+    assert plan_from_dict("train", "shoestring.db", json.loads(json.dumps(tolerant.to_dict())), {}) == tolerant
     with pytest.raises(click.UsageError, match="workers"):
         make_plan({**options, "workers": 0}, None)
     with pytest.raises(click.UsageError, match="after --"):
         make_plan({"budget": "10m"}, None)
+
+
+def test_a_plan_that_an_earlier_version_stored_can_still_be_run() -> None:
+    """Then a budget in time was a limit on the cost in seconds, and failures did not end a run early by default."""
+    stored = {
+        "command": ["python", "train.py", "{x}"], "workers": 1, "timeout": None, "retries": 0, "confirm": False, "logs": "logs",
+        "budget": {"trials": None, "seconds": None, "cost": 600.0, "unit": "s", "per_hour": None}, "pass_as_json": False,
+    }  # fmt: skip
+    plan = plan_from_dict("train", "shoestring.db", stored, {})
+    assert (plan.budget, plan.fail_fast, plan.max_failures) == (st.Budget(cost=600, unit="s"), True, None)
 
 
 FILE = """
@@ -83,6 +104,8 @@ budget = "10m"
 max-trials = 40
 per-hour = 3
 maximize = true
+max-failures = 20
+no-fail-fast = true
 
 [params]
 lr = "log:1e-5:1e-1"
@@ -104,7 +127,7 @@ def test_a_file_means_the_same_as_the_options(tmp_path: Path) -> None:
     options, parameters = read_tune_file(write(tmp_path, FILE))
     assert options == {
         "command": ["python", "train.py", "--lr", "{lr}"], "name": "xgb", "budget": "10m", "max_trials": 40, "per_hour": 3,
-        "maximize": True,
+        "maximize": True, "max_failures": 20, "no_fail_fast": True,
     }  # fmt: skip
     assert list(parameters) == ["lr", "act", "drop", "epochs"]
     assert st.Space(parameters)["epochs"].fidelity

@@ -11,7 +11,8 @@ import shoestring as st
 from shoestring.program.result_reader import parse_result, read_result, tail
 
 NUMBERS = [("0.5", 0.5), ("-1e-3", -1e-3), ("+.5", 0.5), ("3.", 3.0), ("-inf", -math.inf), ("7", 7.0)]
-OTHERS = ["done", "loss: 0.5", "1_000", "0x10", "true", "null", "[1]", '"0.5"', "{", "{}", '{"loss": 1}', "[" * 99999]
+OTHERS = ['{"value": "0.5"}', '{"value": true}', '{"value": 1, "metrics": 2}', '{"value": 1, "attrs": []}',
+          "done", "loss: 0.5", "1_000", "0x10", "true", "null", "[1]", '"0.5"', "{", "{}", '{"loss": 1}', "[" * 99999]
 
 
 @pytest.mark.parametrize(("text", "value"), NUMBERS)

@@ -15,7 +15,7 @@ from ..space.space import Space
 from .intermediate import MAX_VALUES_PER_STUDY, IntermediateValue, all_intermediate_values
 from .persistent_list import PersistentList
 from .trial import State, Trial
-from .trial_table import TrialTable
+from .trial_table import CODES, TrialTable
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ class History(Sequence[Trial]):
     def best(self) -> Trial | None:
         """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
         table = self.table
-        done = np.flatnonzero(table.having(State.DONE))
-        at_target = done[table.at_target[done]] if self._target else done
+        done = np.flatnonzero(table.state[: table.count] == CODES[State.DONE])
+        at_target = done[table.at_target[done]] if self.space.target else done
         pool = at_target if len(at_target) else done
         values = table.value[pool]
         return self.trials[pool[values.argmax() if self.maximize else values.argmin()]] if len(pool) else None

@@ -15,7 +15,7 @@ from ..data.trial import State
 from ..search.budget_filter import MIN_COSTS_FOR_PREDICTION
 from ..search.recommend import CONFIRMS, RecommendedPoint
 from ..space.space import Config
-from ..state.suggester import Suggester
+from ..state.suggester import Suggester, price_of_a_second
 from ..termination.base import Verdict
 
 MAX_CONFIRMATIONS = 3  # a confirmation that disappoints makes another recommendation
@@ -29,8 +29,8 @@ def without_confirmation(suggester: Suggester, budget: Budget) -> Budget:
     trials = None if budget.trials is None else max(budget.trials - 1, 1)
     cost = None if budget.cost is None else max(budget.cost - price, 1e-9 * budget.cost)
     seconds = budget.seconds
-    if seconds is not None and suggester.state.settings.unit == "s":
-        seconds = max(seconds - price, 1e-9 * seconds)
+    if seconds is not None:
+        seconds = max(seconds - seconds_for(price, suggester), 1e-9 * seconds)
     return replace(budget, trials=trials, cost=cost, seconds=seconds)
 
 
@@ -46,6 +46,12 @@ def confirmation_price(suggester: Suggester, budget: Budget) -> float:
     return COST_MARGIN * float(median.max())
 
 
+def seconds_for(price: float, suggester: Suggester) -> float:
+    """How long a trial of this cost is expected to take; 0 while that is not known."""
+    a_second = price_of_a_second(suggester.state.history, suggester.state.settings)
+    return price / a_second if a_second else 0.0
+
+
 def config_to_confirm(suggester: Suggester, budget: Budget) -> Config | None:
     """The recommended config, if it was not evaluated and an evaluation still fits into the budget."""
     state, found = suggester.state, suggester.recommend(budget=budget)
@@ -59,8 +65,7 @@ def config_to_confirm(suggester: Suggester, budget: Budget) -> Config | None:
         price = 0.0 if cost is None else float(np.exp(cost.log_cost(state.space.encode(config)[None, :])[0][0]))
         if budget.cost is not None and history.spent + price > budget.cost:
             return None
-        seconds = price if state.settings.unit == "s" else 0.0  # costs in another unit say nothing of time
-        if budget.seconds is not None and state.run_status.seconds + seconds > budget.seconds:
+        if budget.seconds is not None and state.run_status.seconds + seconds_for(price, suggester) > budget.seconds:
             return None
     return config
 

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .._validation import is_number
 from ..data.outcome import Outcome
 from ..errors import StudyError
 
@@ -73,6 +74,8 @@ def parse_result(text: str, source: str) -> ProgramResult:
     if not isinstance(document, dict):
         return ProgramResult(Outcome(None), f"{source} is neither a number nor a JSON object: {shorten(text)!r}", NO_RESULT)
     fields: dict[str, Any] = {key: document[key] for key in RESULT_KEYS if document.get(key) is not None}
+    if wrong := wrong_field(fields):
+        return ProgramResult(Outcome(None), f"{source} has {wrong}", NO_RESULT)
     error = fields.pop("error", None)
     outcome = Outcome(fields.pop("value", None), **fields)
     if error is not None:
@@ -80,6 +83,17 @@ def parse_result(text: str, source: str) -> ProgramResult:
     if outcome.value is None and outcome.folds is None:
         return ProgramResult(outcome, f'{source} has no "value", "folds" or "error" in it: {shorten(text)!r}', NO_RESULT)
     return ProgramResult(outcome)
+
+
+def wrong_field(fields: dict[str, Any]) -> str | None:
+    """What is wrong with the type of a field, in words; None if nothing is."""
+    value = fields.get("value", 0.0)
+    if not is_number(value):
+        return f'"value": {shorten(json.dumps(value))}, which is not a number; put further numbers into "metrics"'
+    for key, example in (("metrics", '{"accuracy": 0.93}'), ("attrs", '{"host": "gpu3"}')):
+        if not isinstance(fields.get(key, {}), dict):
+            return f'"{key}": {shorten(json.dumps(fields[key]))}; write it like {example}'
+    return None
 
 
 def last_line(path: Path) -> str | None:

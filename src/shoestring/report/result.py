@@ -16,6 +16,7 @@ from ..data.history import History
 from ..data.trial import State, Trial
 from ..errors import StudyError
 from ..space.space import Config
+from ..state.effort import Level
 from ..state.study_state import StudyState
 from ..surrogate.base import Surrogate, training_size
 from ..termination.base import Verdict
@@ -98,7 +99,7 @@ class Result:
     before: int = 0
     seconds: float = 0.0
     suggestions: int = 0
-    effort_seconds: Mapping[str, float] = field(default_factory=dict)
+    effort_seconds: Mapping[Level, float] = field(default_factory=dict)
 
     @property
     def best(self) -> Trial:

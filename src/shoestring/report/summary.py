@@ -14,7 +14,7 @@ from typing import Literal
 from .._format import amount, duration, plural
 from ..data.history import History
 from ..data.trial import State
-from ..state.effort import typical_seconds
+from ..state.effort import Level, typical_seconds
 from ..termination.base import Verdict
 
 MAX_KINDS_OF_ERRORS = 3  # that are listed
@@ -85,7 +85,7 @@ def error_line(error: str | None) -> str:
     return line if len(line) <= MAX_ERROR_CHARACTERS else f"{line[: MAX_ERROR_CHARACTERS - 3]}..."
 
 
-def effort_text(history: History, seconds: Mapping[str, float]) -> str:
+def effort_text(history: History, seconds: Mapping[Level, float]) -> str:
     """How many trials were suggested with less effort, and why; empty if none was.
 
     seconds   of a suggestion, by its level of effort, as far as they are known

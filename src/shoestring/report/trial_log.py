@@ -40,7 +40,7 @@ def log_trial(trial: Trial, history: History, unit: str) -> None:
     """
     level = logging.WARNING if trial.state is State.FAILED else logging.INFO
     if log.isEnabledFor(level):
-        log.log(level, "%s", trial_text(trial, history, unit))
+        log.log(level, trial_text(trial, history, unit))
 
 
 def trial_text(trial: Trial, history: History, unit: str) -> str:
@@ -56,9 +56,9 @@ def trial_text(trial: Trial, history: History, unit: str) -> str:
 
 def one_line(text: str, limit: int) -> str:
     """The text on one line of at most ``limit`` characters, without characters that move the cursor of a terminal."""
-    text = " ".join(text.split())
     if not text.isprintable():
-        text = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
+        spaced = " ".join(text.split())
+        text = "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in spaced)
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 

@@ -117,7 +117,9 @@ class Suggester:
         with self._timed():
             context = self.context(budget=budget)
             suggested = self._suggest(context, count, level)
-        self._close_step(level)
+        if self._may_save_time(budget) and context.warm_start is not None:  # not the initial design, nor the first fit
+            self.effort.add(level, self._step_seconds)  # the check of the rule included
+        self._step_seconds = 0.0
         self.suggestions += len(suggested)
         self._say_subset(context)
         basis: dict[str, Any] = {"seen": self.state.clock} | ({} if level == "full" else {"effort": level})
@@ -149,8 +151,7 @@ class Suggester:
 
     def level(self, budget: Budget | None) -> Level:
         """The effort of the next suggestion: full, unless the optimizer's own time counts and a trial takes less."""
-        in_trials = budget is None or (budget.seconds is None and budget.cost is None)
-        if in_trials or not isinstance(self.method, Auto | Bayes):
+        if not self._may_save_time(budget):
             return "full"
         history = self.state.history
         key = (self.state.table.version, budget)
@@ -158,6 +159,11 @@ class Suggester:
             found = self.effort.choose(history, self.workers) if counts_time(budget, history) else "full"
             self._level, self._level_key = found, key
         return self._level
+
+    def _may_save_time(self, budget: Budget | None) -> bool:
+        """Whether less effort is possible: under a budget in trials, the same seed gives the same trials."""
+        in_trials = budget is None or (budget.seconds is None and budget.cost is None)
+        return not in_trials and isinstance(self.method, Auto | Bayes)
 
     @contextmanager
     def _timed(self, *, step: bool = True) -> Iterator[None]:
@@ -172,12 +178,6 @@ class Suggester:
             took = time.perf_counter() - began - (LazyModule.import_seconds - imports)
             self.seconds += took
             self._step_seconds += took if step else 0.0
-
-    def _close_step(self, level: Level) -> None:
-        """A suggestion is made: its level took so long, the check of the rule included."""
-        if isinstance(self.method, Auto | Bayes) and self.state.history.warm_start is not None:
-            self.effort.add(level, self._step_seconds)
-        self._step_seconds = 0.0
 
     def _say_subset(self, context: SearchContext) -> None:
         """Say so once when the model begins to learn from a subset of the trials."""
@@ -238,6 +238,9 @@ class Suggester:
         if budget is None:
             return None
         initial = self.state.settings.initial
+        if budget.seconds is None and budget.cost is None:
+            assert budget.trials is not None
+            return Spending(budget.trials, history.trials_used, min(initial, history.trials_used), in_cost=False)
         paid = sum(trial.charge for trial in history[:initial])
         in_cost = None if budget.cost is None else Spending(budget.cost, history.spent, paid)
         if budget.seconds is not None:
