@@ -10,6 +10,7 @@ from ._format import plural
 from ._optuna_names import hint_arguments
 from .budget import Budget, read_budget
 from .cost.base import CostModel
+from .errors import BudgetError
 from .execution.evaluate import Objective
 from .execution.interruption import OnInterrupt
 from .execution.objective import check_objective, name_of
@@ -134,6 +135,8 @@ def _optimize(
     limit = read_budget(budget)  # before a study is made
     if isinstance(space, Space):
         check_objective(objective, space)
+    if options["unit"] is not None and limit.unit not in (None, options["unit"]):
+        raise BudgetError(f"unit={options['unit']!r} and a budget in {limit.unit}: costs have one unit; give one of the two")
     if options["name"] is None:
         options["name"] = name_of(objective, default="study")
     study = Study(space, direction=direction, **options)
@@ -141,7 +144,7 @@ def _optimize(
         return study.minimize(objective, limit, **run) if direction == "minimize" else study.maximize(objective, limit, **run)
     except (Exception, KeyboardInterrupt) as error:
         error.study = study  # type: ignore[union-attr]
-        if len(study.state):
-            where = "they are in this exception's .study" if study.state.heartbeat is None else f"in {study.storage.url}"
-            error.add_note(f"{plural(len(study.state), 'trial')} of the study are kept: {where}")
+        if kept := study.state.history.trials_started:  # as the summary counts them
+            where = "in this exception's .study" if study.state.heartbeat is None else f"in {study.storage.url}"
+            error.add_note(f"nothing is lost: {plural(kept, 'trial')} of the study, {where}")
         raise

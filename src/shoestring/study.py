@@ -149,7 +149,8 @@ class Study:
         check_parts(space, search, surrogate, costs)
         self._checkpoints = Checkpoints(checkpoints)
         where = open_storage("memory" if storage is None else storage)
-        self.state = open_study(where, "study" if name is None else name, space, settings, extend=extend, lease=duration_seconds(lease, "lease"))
+        named, seconds = "study" if name is None else name, duration_seconds(lease, "lease")
+        self.state = open_study(where, named, space, settings, extend=extend, lease=seconds)
         self.suggester = Suggester(self.state, search, surrogate, costs, rule)
         self._results = Results(self.state)
         if prior:
@@ -368,9 +369,8 @@ class Study:
 
     def _result(self, history: History, verdict: Verdict, budget: Budget | None = None, before: int = 0) -> Result:
         own = self.suggester
-        return Result(
-            self, history, verdict, self.unit, own.seconds, budget, before, self.seconds, own.suggestions, dict(own.effort.seconds)
-        )
+        seconds = dict(own.effort.seconds)
+        return Result(self, history, verdict, self.unit, own.seconds, budget, before, self.seconds, own.suggestions, seconds)
 
     def recommend(self, history: History | None = None, *, tried: bool = False) -> Recommendation | None:
         """The config whose value the model predicts to be best, after all trials or after an earlier history.

@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import shoestring as st
-from tests.cli.programs import begin, call, read
+from tests.cli.programs import begin, call, read, script
 
 
 @pytest.fixture
@@ -88,6 +90,64 @@ def test_best(here: Path, study: st.Study) -> None:
     wrong = call("best", "empty", "--json")
     assert wrong.exit_code == 1
     assert json.loads(wrong.stdout) == {"error": "no trial of study 'empty' has succeeded yet", "next": "shoestring show empty"}
+
+
+def test_metrics_attributes_and_tracebacks_are_shown_and_exported(here: Path, study: st.Study) -> None:
+    def objective(config: dict[str, object], trial: st.Trial) -> st.Outcome:
+        if trial.number == 5:
+            raise ValueError("no such thing")
+        return st.Outcome(0.125, metrics={"accuracy": 0.93}, attrs={"host": "gpu3", "sizes": [1, 2]})
+
+    study.attrs["data"] = "v3"
+    study.minimize(objective, 6)
+    shown = call("show", "hand")
+    assert "attributes  data = v3" in shown.stdout
+    assert "2 times: " not in shown.stdout  # the two errors are of different kinds
+    assert "1 time: ValueError: no such thing (test_show.py, line " in " ".join(shown.stdout.split())
+    assert read("show", "hand")["attrs"] == {"data": "v3"}
+    text = call("show", "hand", "4").stdout
+    assert "metrics     accuracy = 0.93" in text
+    assert "attributes  host = gpu3, sizes = [1, 2]" in text
+    assert read("best")["metrics"] == {"accuracy": 0.93}
+    assert "metrics     accuracy = 0.93" in call("best").stdout
+    failed = call("show", "hand", "5").stdout
+    assert "Traceback (most recent call last):" in failed
+    assert "  ValueError: no such thing" in failed
+    rows = list(csv.DictReader(io.StringIO(call("export", "hand").stdout)))
+    assert (rows[4]["metric_accuracy"], rows[4]["attr_host"], rows[4]["attr_sizes"]) == ("0.93", "gpu3", "[1, 2]")
+    records = [json.loads(line) for line in call("export", "hand", "--format", "jsonl").stdout.splitlines()]
+    assert (records[4]["metrics"], records[4]["attrs"]["host"]) == ({"accuracy": 0.93}, "gpu3")
+    assert records[5]["traceback"].endswith("ValueError: no such thing\n")
+
+
+def test_best_command_is_the_ready_command_line(here: Path) -> None:
+    program = script(here, "import os; print(-int(os.environ['SHOESTRING_TRIAL']))")
+    space = ["--param", "x=0:1", "--param", "act=a b,c", "--param", "drop=0:1 when act=c", "--fidelity", "n=1:9"]
+    words = [*program, "--act={act}", "{x}", "--drop", "{drop}", "--n", "{n}", "--out", "m-{trial}", "{{x}}"]
+    assert call("run", *space, "--method", "hyperband", "--budget", "1", "--", *words).exit_code == 0
+    call("enqueue", "train", "x=0.5", "act=a b", "n=3")
+    assert call("resume", "--budget", "2", "--quiet").exit_code == 0
+    expected = [*program, "--act=a b", "0.5", "--n", "9", "--out", "m-1", "{x}"]  # at the target fidelity
+    assert call("best", "--command").stdout == shlex.join(expected) + "\n"
+    assert read("best", "--command")["command"] == expected
+    assert call("best", "--command", "--recommend").exit_code == 2
+
+
+def test_best_command_of_a_program_that_reads_its_environment(here: Path) -> None:
+    program = script(here, "import json, os; print(json.loads(os.environ['SHOESTRING_CONFIG'])['x'])")
+    assert call("run", "--param", "x=0:1", "--method", "random", "--budget", "1", "--", *program).exit_code == 0
+    best = read("best")
+    line = call("best", "--command").stdout
+    assert shlex.split(line) == ["env", f'SHOESTRING_CONFIG={{"x": {best["value"]}}}', *program]
+    assert subprocess.run(line, shell=True, capture_output=True, text=True, check=True).stdout == f"{best['value']}\n"
+
+
+def test_best_command_of_a_study_without_a_program_says_so(here: Path, study: st.Study) -> None:
+    run = call("best", "--command")
+    assert (run.exit_code, run.stdout) == (1, "")
+    config = study.history[1].config
+    assert "has no program" in run.stderr
+    assert f"--x {config['x']} --act {config['act']}" in run.stderr
 
 
 def test_export(here: Path, study: st.Study) -> None:

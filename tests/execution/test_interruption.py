@@ -128,7 +128,8 @@ def test_results_that_have_arrived_are_kept_when_the_optimizer_is_interrupted():
             return st.Random().suggest(context)
 
     study = st.Study(SPACE, Impatient())
-    result = study.minimize(lambda config: evaluated.append(True) or config["x"], 10, workers=4, threads=True, on_interrupt="return")
+    how = {"workers": 4, "threads": True, "on_interrupt": "return"}
+    result = study.minimize(lambda config: evaluated.append(True) or config["x"], 10, **how)
     assert result.stop.reason == "interrupted"
     assert states(study.history) == ["done"] * 3
 

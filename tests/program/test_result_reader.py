@@ -11,8 +11,7 @@ import shoestring as st
 from shoestring.program.result_reader import parse_result, read_result, tail
 
 NUMBERS = [("0.5", 0.5), ("-1e-3", -1e-3), ("+.5", 0.5), ("3.", 3.0), ("-inf", -math.inf), ("7", 7.0)]
-OTHERS = ['{"value": "0.5"}', '{"value": true}', '{"value": 1, "metrics": 2}', '{"value": 1, "attrs": []}',
-          "done", "loss: 0.5", "1_000", "0x10", "true", "null", "[1]", '"0.5"', "{", "{}", '{"loss": 1}', "[" * 99999]
+OTHERS = ["done", "loss: 0.5", "1_000", "0x10", "true", "null", "[1]", '"0.5"', "{", "{}", '{"loss": 1}', "[" * 99999]
 
 
 @pytest.mark.parametrize(("text", "value"), NUMBERS)
@@ -42,6 +41,19 @@ def test_anything_else_is_an_error_that_shows_it(text: str) -> None:
     assert error.startswith("the last line")
     assert text[:4] in error
     assert len(error) < 300
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"value": "0.5"}', '"value": "0.5", which is not a number'),
+        ('{"value": true}', '"value": true, which is not a number'),
+        ('{"value": 1, "metrics": 2}', '"metrics": 2; write it like {"accuracy": 0.93}'),
+        ('{"value": 1, "attrs": []}', '"attrs": []; write it like {"host": "gpu3"}'),
+    ],
+)
+def test_a_field_of_a_wrong_type_is_an_error_that_names_it(text: str, says: str) -> None:
+    assert says in str(parse_result(text, "it").error)
 
 
 def test_the_file_takes_precedence_over_the_last_line_that_is_not_empty(tmp_path: Path) -> None:

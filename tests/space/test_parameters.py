@@ -23,7 +23,7 @@ def test_options_that_differ_in_json_are_different_options():
 
 @given(draws.lists(options, min_size=1, max_size=6, unique_by=text))
 def test_any_json_values_can_be_options(values):
-    choice = st.Choice(*values)
+    choice = st.Choice(values)
     choice.validate("c")
     for level, value in enumerate(values):
         assert choice.level_of(value, "c") == level

@@ -207,7 +207,7 @@ def read_spec(name: str, spec: str, fidelity: bool = False) -> Parameter:
         raise _unreadable(name, spec, fidelity)
     if len(options) < 2:
         raise SpaceError(f"{name}: {spec!r} is one option only; write a range low:high, several options, or omit the parameter")
-    return Choice(*options, when=when)
+    return Choice(options, when=when)
 
 
 def read_range(
@@ -259,7 +259,7 @@ def read_toml_parameter(name: str, given: Any, fidelity: bool = False) -> Parame
     if isinstance(given, str):
         return read_spec(name, given, fidelity)
     if isinstance(given, list) and not fidelity:
-        return Choice(*given)
+        return Choice(given)
     if not isinstance(given, Mapping):
         raise SpaceError(f'{name}: {given!r} cannot be read; write a text such as "log:1e-5:1e-1", a list of options, or a table')
     if unknown := [key for key in given if key not in PARAMETER_FIELDS]:
@@ -268,7 +268,7 @@ def read_toml_parameter(name: str, given: Any, fidelity: bool = False) -> Parame
     if isinstance(when, str):
         when = read_condition(name, when)
     if "options" in given:
-        return Choice(*given["options"], when=when)
+        return Choice(list(given["options"]), when=when)
     if missing := [key for key in ("low", "high") if key not in given]:
         raise SpaceError(f"{name}: {missing[0]} is missing; write {{low = 0, high = 1}} or {{options = [...]}}")
     return make_numeric(

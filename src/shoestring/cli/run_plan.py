@@ -194,9 +194,18 @@ def print_summary(plan: Plan, study: Study, result: Result) -> int:
         print_result(document | {"recommended": recommendation_json(result.recommended)}, "")
         return 0
     rows = [(label, text) for label, text in result.rows() if label != "next"]  # that is code for Python users
-    rows += [("logs", plan.logs), ("continue", f"{plan.resume_command} --budget MORE")]
+    rows += [("logs", plan.logs), ("continue", continue_text(plan, result.stop.kind))]
     print_result(document, rows_text(rows), shoestring_command("best", plan.name, *storage_arguments(plan.address)))
     return 0
+
+
+def continue_text(plan: Plan, kind: str) -> str:
+    """How to go on with a study that has ended for a reason of this kind."""
+    if kind == "rule":  # it would stop again at once
+        return "the same shoestring run command with --stop none"
+    if kind == "exhausted":
+        return "the same shoestring run command with a wider space and --extend"
+    return plan.resume_command if kind == "halted" else f"{plan.resume_command} --budget MORE"
 
 
 def print_interruption(plan: Plan, study: Study, history: History, reason: str) -> None:

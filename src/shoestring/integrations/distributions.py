@@ -82,7 +82,7 @@ def read_space(written: Any) -> Translation:
 
 def with_condition(parameter: Parameter, when: Mapping[str, Any]) -> Parameter:
     """The parameter with another condition ``when``."""
-    return Choice(*parameter.options, when=when) if isinstance(parameter, Choice) else replace(parameter, when=when)
+    return Choice(list(parameter.options), when=when) if isinstance(parameter, Choice) else replace(parameter, when=when)
 
 
 def read_parameter(name: Any, given: Any) -> tuple[Parameter, Decoder | None]:
@@ -110,7 +110,7 @@ def read_list(name: str, values: list[Any]) -> tuple[Parameter, Decoder | None]:
         raise SpaceError(f"{name}: the list is empty; give it at least one value")
     simple = [plain(value) for value in values]
     if all(value is None or isinstance(value, str | int) or (type(value) is float and math.isfinite(value)) for value in simple):
-        return Choice(*(value for _, value in dict.fromkeys((type(value), value) for value in simple))), None
+        return Choice([value for _, value in dict.fromkeys((type(value), value) for value in simple)]), None
     return Choice(*range(len(values))), values.__getitem__
 
 

@@ -203,7 +203,7 @@ def merged_fields(kind: str, known: Sequence[Mapping[str, Any]]) -> dict[str, An
 def to_parameter(kind: str, fields: Mapping[str, Any], when: Mapping[str, Any] | None) -> Parameter:
     """A Choice, Int or Float with these fields."""
     if kind == "choice":
-        return Choice(*fields["options"], when=when)
+        return Choice(list(fields["options"]), when=when)
     return (Int if kind == "int" else Float)(**fields, when=when)
 
 

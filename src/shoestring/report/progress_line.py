@@ -129,7 +129,7 @@ class Line:
         left = min(known, estimated)
         if not 0.0 < left < math.inf:
             return None
-        return f"about {rough_duration(left)} left" if estimated < known else f"{whole_seconds(left)} left"
+        return f"about {rough_duration(left)} left" if estimated < known else f"{duration(math.ceil(left))} left"
 
     def _estimated_end(self, budget: Budget) -> float:
         """When the limits on trials and cost are reached at the pace of this run; infinite while that is not known."""

@@ -438,6 +438,8 @@ def _parameter(entry: Mapping[str, Any], name: str) -> Parameter:
     if kind not in _KINDS:
         raise SpaceError(f"{name}: cannot read a parameter of kind {kind!r}; there are {', '.join(_KINDS)}")
     try:
-        return _KINDS[kind](*fields.pop("options", ()), **fields)
-    except TypeError as error:
+        if kind == "choice":
+            return Choice(list(fields.pop("options")), **fields)
+        return _KINDS[kind](**fields)
+    except (TypeError, KeyError) as error:
         raise SpaceError(f"{name}: cannot read this {kind}: {error}") from None

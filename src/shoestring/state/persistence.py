@@ -19,6 +19,7 @@ from ..errors import Conflict, MethodError, StudyError
 from ..space.extend import differences, incompatibilities
 from ..space.space import Space
 from ..storage import Storage, StudyRecord
+from .attributes import StudyAttributes
 from .registry import KINDS, read_code
 from .study_state import StudySettings, StudyState
 
@@ -165,6 +166,8 @@ def to_json(state: StudyState) -> str:
     trials = [trial.to_dict() | {"basis": {}} for trial in state.trials]  # by a clock that stays here
     queue = [[dict(each.config), dict(each.suggestion)] for each in state.queue]
     head = {"shoestring": JSON_VERSION, "name": state.name, "seconds": state.run_status.seconds}
+    if attrs := dict(StudyAttributes(state)):
+        head["attrs"] = attrs
     return json.dumps(head | settings | {"trials": trials, "queue": queue}, allow_nan=False)
 
 
@@ -195,3 +198,4 @@ def fill_from_json(state: StudyState, stored: Mapping[str, Any]) -> None:
         state.add(Trial.from_dict(record))
     for config, suggestion in stored["queue"]:
         state.enqueue(config, suggestion)
+    StudyAttributes(state).update(stored.get("attrs", {}))

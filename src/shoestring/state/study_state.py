@@ -361,7 +361,7 @@ class StudyState:
         settings.per_hour = budget.per_hour if budget.per_hour is not None else settings.per_hour
         if budget.unit is None or budget.unit == settings.unit:
             return
-        if any(trial.cost is not None for trial in self.trials):
+        if settings.unit != "s" or any(trial.cost is not None for trial in self.trials):
             raise BudgetError(
                 f"this study counts cost in {settings.unit}, not in {budget.unit}; "
                 f'give st.Budget(cost=..., unit="{settings.unit}"), or st.Budget(seconds=...) for wall-clock time, '
