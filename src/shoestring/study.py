@@ -33,6 +33,7 @@ from .execution.interruption import OnInterrupt, after_interruption
 from .execution.runner import Runner
 from .report.importance import importance
 from .report.result import Recommendation, Result
+from .report.trial_log import configure_logging
 from .report.summary import trials_text
 from .search.auto import read_cost_model, read_search_method
 from .search.base import Method, SearchContext
@@ -154,6 +155,7 @@ class Study:
         self.suggester = Suggester(self.state, search, surrogate, costs, rule)
         self._results = Results(self.state)
         if prior:
+            configure_logging()  # what was left out is to be seen
             with self.state.lock:
                 self.state.refresh()
                 add_prior(self.state, prior)

@@ -291,7 +291,7 @@ def test_failures_are_listed_and_the_study_continues(here: Path) -> None:
     run = begin(here, code=BOWL + "\nimport os\nif os.environ['SHOESTRING_TRIAL'] in '12': 1 / 0", trials=5)
     assert run.exit_code == 0, run.output
     assert run.stderr == "to see the output of trial 1: shoestring show train 1\n"  # once; the log has a line for each
-    assert "failed        2 times: exit code 1: ZeroDivisionError: division by zero, first in trial 1" in run.stdout
+    assert "failed 2 times: exit code 1: ZeroDivisionError: division by zero, first in trial 1" in " ".join(run.stdout.split())
     assert "result.study" not in run.stdout  # that advice is for Python users
     assert read("show", "train")["states"] == {"done": 3, "failed": 2}
     shown = call("show", "train", "2")

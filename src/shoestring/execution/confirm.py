@@ -12,7 +12,7 @@ import numpy as np
 
 from ..budget import Budget
 from ..data.trial import State
-from ..search.budget_filter import MIN_COSTS_FOR_PREDICTION
+from ..search.base import MIN_COSTS_FOR_PREDICTION
 from ..search.recommend import CONFIRMS, RecommendedPoint
 from ..space.space import Config
 from ..state.suggester import Suggester, price_of_a_second

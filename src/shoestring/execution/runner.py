@@ -99,6 +99,8 @@ class Runner:
                         verdict = verdict if verdict.stop else self.start_trials()
                     if self.confirm() and verdict.kind != "halted":
                         verdict = self.confirm_recommendation(verdict)
+                    if len(self.state) > self.known:  # the last decision took time too; a run that does nothing writes nothing
+                        self.clock.tick()
                     self.when_available(self.state.run_status.save_seconds)
             except BaseException as stopped:
                 with shielded(forget=True):

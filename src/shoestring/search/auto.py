@@ -21,9 +21,8 @@ from ..cost.base import CostModel, check_cost_model
 from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..surrogate.belief import MAX_AUXILIARY_ROWS, spread_rows
-from .base import Method, SearchContext, SearchMethod
+from .base import MIN_COSTS_FOR_PREDICTION, Method, SearchContext, SearchMethod
 from .bayes import Bayes
-from .budget_filter import MIN_COSTS_FOR_PREDICTION
 
 COST_EXPONENT = 1.5  # of {.5, 1, 1.5} the one that saves most and loses well under half a per cent of accuracy on HPOBench
 MIN_EXPLAINED_VARIANCE = 0.5  # share of the variance of log cost that must be predicted (leave-one-out)

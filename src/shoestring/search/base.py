@@ -22,6 +22,8 @@ from ..surrogate.base import Surrogate
 from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
 
 MIN_NOTICED_SECONDS = 0.1  # measured costs below this are not worth saving: they are mostly timing noise
+MIN_COSTS_FOR_PREDICTION = 3
+SMALL_PART = 0.02  # of what is left of a budget: a trial that costs fifty times the highest cost so far is not expected
 BEST_TRIALS_SEARCHED = 5  # best trials whose neighbourhood is searched
 REDUCED_SEARCH = OptimizerOptions(raw_samples=128, local_samples=64, restarts=2, rounds=1)
 MCMC_STREAM = 0xC4A1  # hyperparameters are drawn with randomness of their own: the acquisition optimizer does not depend on it
@@ -149,6 +151,16 @@ class SearchContext:
             return np.inf
         left = spending.left if spending.timed else spending.left - self.reserved
         return left if spending.most is None else min(left, spending.most)
+
+    @property
+    def far_from_limit(self) -> bool:
+        """Whether every trial is expected to fit, whatever a cost model says: all so far cost a small part of what is left."""
+        spending, log_cost = self.spending, self.data.log_cost
+        if spending is None or not spending.in_cost or self.cost_is_known or len(log_cost) < MIN_COSTS_FOR_PREDICTION:
+            return False
+        highest = float(np.exp(log_cost.max()))
+        left = spending.left - highest * len(self.data.pending)
+        return SMALL_PART * (left if spending.most is None else min(left, spending.most)) >= highest
 
     @property
     def rng(self) -> np.random.Generator:

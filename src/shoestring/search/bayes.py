@@ -38,7 +38,8 @@ class Bayes(SearchMethod):
         if context.in_initial_design:
             return initial_suggestion(context, name, acquisition.uses_cost, free)
         weighs = acquisition.uses_cost and not (free and context.costs_go_unnoticed)
-        belief = context.belief(costs=weighs or context.cost_limited)
+        hurried = context.effort == "reduced" and context.far_from_limit  # then no cost model is fitted for the limit alone
+        belief = context.belief(costs=weighs or (context.cost_limited and not hurried))
         optimizer = context.optimizer(fidelities=free)
         selection = select(acquisition, belief, optimizer)
         u = selection.u

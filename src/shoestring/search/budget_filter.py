@@ -13,17 +13,15 @@ from .._format import amount
 from ..acquisition.optimize.candidates import is_visited, quasi_random
 from ..data.trial import Suggestion
 from ..errors import NothingFits
-from .base import SearchContext
+from .base import MIN_COSTS_FOR_PREDICTION, SearchContext
 
-MIN_COSTS_FOR_PREDICTION = 3
 CANDIDATES = 512
 LOG_COST_TOLERANCE = 1e-3  # a cost that fits but for this, fits
 
 
 def filter_by_budget(suggestion: Suggestion, context: SearchContext) -> Suggestion:
     """The suggestion, or a random one that fits where it is not expected to; NothingFits where there is none."""
-    spending = context.spending
-    if spending is None or not context.cost_limited or suggestion.cost is not None:
+    if not context.cost_limited or suggestion.cost is not None or context.far_from_limit:
         return suggestion
     cost = context.cost if context.cost_is_known or len(context.data.log_cost) >= MIN_COSTS_FOR_PREDICTION else None
     if cost is None:

@@ -104,6 +104,8 @@ def find_record(storage: Storage, name: str | None) -> StudyRecord:
     names = ", ".join(repr(each.name) for each in known[:20]) or "none"
     if name is not None:
         raise StudyError(f"there is no study {name!r} in {storage.url}; there are: {names}")
+    if not known:
+        raise StudyError(f"there is no study in {storage.url} yet; make one with st.Study(space, storage={storage.url!r})")
     if len(known) != 1:
         raise StudyError(f"which study of {storage.url}? Give its name; there are: {names}")
     return known[0]
