@@ -20,7 +20,7 @@ import shoestring
 
 ROOT = Path(__file__).parent.parent
 SOURCES = Path(shoestring.__file__).parent
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 ARGUMENTS = {"sklearn_tuning": ["300ms"]}  # its budget
 BLOCK = re.compile(r"(?P<skip><!-- not run -->\n\n?)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

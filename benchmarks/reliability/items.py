@@ -100,7 +100,8 @@ ITEMS = (
        (CLI, "test_ctrl_c_ends_all_programs_and_prints_how_to_continue test_ctrl_c_at_any_moment "
              "test_the_printed_command_names_the_storage "
              "test_sigterm_does_the_same_and_a_program_that_ignores_it_is_killed"),
-       (SIGNALS, "test_a_signal_ends_it_at_once_and_gives_the_trials_back test_with_one_worker_sigterm_is_an_interruption_too "
+       (SIGNALS, "test_a_signal_ends_it_at_once_and_gives_the_trials_back "
+                 "test_with_one_worker_sigterm_ends_the_process_too_once_all_is_saved "
                  "test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed "
                  "test_a_signal_does_not_wait_for_a_server_that_is_down"),
        (OUTAGE, "test_an_interruption_does_not_wait_for_the_storage")),

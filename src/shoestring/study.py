@@ -33,8 +33,8 @@ from .execution.interruption import OnInterrupt, after_interruption
 from .execution.runner import Runner
 from .report.importance import importance
 from .report.result import Recommendation, Result
-from .report.trial_log import configure_logging
 from .report.summary import trials_text
+from .report.trial_log import configure_logging
 from .search.auto import read_cost_model, read_search_method
 from .search.base import Method, SearchContext
 from .search.pareto import Front, pareto_front
@@ -79,23 +79,41 @@ Callback = Callable[["Study", Trial], object]
 class Study:
     """A search for the best config: ``ask`` and ``tell``, or ``minimize`` and ``maximize``.
 
-    ``Study(space, method="auto", stop="auto", seed=0)``
+    Use it in place of ``st.minimize`` to evaluate trials yourself, to run in several parts, or to look at a study while it runs.
 
-    method     "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...)
-    stop       "auto" (a bound on the regret where trials have folds, cost against gain where there is a price), None (the
-               budget alone), or a rule: st.RegretBound(0.01), st.Patience(30), ..., joined by | and &
-    model      st.GP(...): the surrogate of the objective; st.GP(subset=st.KMeansSubset()), st.VFE(), st.FITC() for thousands
-               of trials
-    subset     which trials it learns from once they are many: "auto", None (all), st.KMeansSubset(), st.SeedSubset(), ...
-    cost_model "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
-    budget     for ask and tell with a method that looks at it; ``minimize`` brings its own
-    storage    where it is kept: "sqlite:///tune.db" or "tune.db", "postgresql://...", or None: in memory. A study of that name
-               that is there already is continued, also in several processes at once; ``extend=True`` widens its space to this one
-    lease      seconds after which the trials of a lost worker are asked again; with a storage only
-    initial    trials of the initial design
-    prior      earlier studies or results whose trials it starts with, as far as they fit the space
+    space        an ``st.Space``
+    method       "auto", a search method (st.Random(), ...) or an acquisition (st.EI(), ...), also as text: "EI"
+    stop         "auto" (a bound on the regret where trials have folds, cost against gain where there is a price), None (the
+                 budget alone), or a rule: st.RegretBound(0.01), st.Patience(30), ..., joined by | and &
+    seed         of all random draws; None: a new one
+    storage      where it is kept: "sqlite:///tune.db" or "tune.db", "postgresql://...", or None: in memory. A study of that name
+                 that is there already is continued, also in several processes at once
+    name         of the study in the storage
+    extend       True: widen the space of a stored study to this one
+    lease        seconds after which the trials of a lost worker are asked again; with a storage only
+    unit         of the trials' costs
+    per_hour     what an hour costs in that unit, for trials that report no cost
+    model        st.GP(...): the surrogate of the objective; st.GP(subset=st.KMeansSubset()), st.VFE(), st.FITC() for thousands of
+                 trials
+    subset       which trials it learns from once they are many: "auto", None (all), st.KMeansSubset(), st.SeedSubset(), ...
+    cost_model   "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
+    budget       for ask and tell with a method that looks at it; ``minimize`` brings its own
+    initial      trials of the initial design
     checkpoints  the folder of ``trial.checkpoint_dir``, one of its own for each study; a temporary one by default
-    unit       of the trials' costs; per_hour  what an hour costs in it, for trials that report no cost
+    direction    "minimize" or "maximize"
+    prior        earlier studies or results whose trials it starts with, as far as they fit the space
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)), method=st.Random(), stop=st.Patience(30), name="demo", unit="USD")
+    >>> trial = study.ask()
+    >>> _ = study.tell(trial, 0.25, cost=2.0)
+    >>> study.best.value, len(study.history), len(study.log), study.result.spent
+    (0.25, 1, 1, 2.0)
+    >>> study.name, study.direction, study.seed, study.initial, study.unit, study.per_hour, study.budget
+    ('demo', 'minimize', 0, 8, 'USD', None, None)
+    >>> study.method, study.rule, study.cost_model, study.model.kernel, study.code["stop"]
+    (Random(), Patience(trials=30), AutoCost(), 'matern52', 'Patience(trials=30)')
+    >>> study.storage.url, study.space.names, study.halted, study.checked, study.seconds, study.optimizer_seconds >= 0
+    ('memory://', ('x',), None, None, 0.0, True)
     """
 
     @hint_arguments
@@ -176,10 +194,12 @@ class Study:
 
     @property
     def name(self) -> str:
+        """The name of the study in its storage."""
         return self.state.name
 
     @property
     def storage(self) -> Storage:
+        """Where the study is kept."""
         return self.state.storage
 
     @property
@@ -189,10 +209,12 @@ class Study:
 
     @property
     def direction(self) -> str:
+        """What is searched for: "minimize" or "maximize"."""
         return self.state.settings.direction
 
     @property
     def seed(self) -> int:
+        """What all random draws follow from, together with the number of the trial."""
         return self.state.settings.seed
 
     @property
@@ -202,11 +224,12 @@ class Study:
 
     @property
     def unit(self) -> str:
-        """Of the trials' costs."""
+        """The unit of the trials' costs."""
         return self.state.settings.unit
 
     @property
     def per_hour(self) -> float | None:
+        """The price of an hour, for trials that report no cost; None: a second costs 1."""
         return self.state.settings.per_hour
 
     @property
@@ -225,14 +248,17 @@ class Study:
 
     @property
     def method(self) -> Method:
+        """The search method."""
         return self.suggester.method
 
     @property
     def model(self) -> Surrogate:
+        """The surrogate of the objective."""
         return self.suggester.model
 
     @property
     def cost_model(self) -> CostModel:
+        """The surrogate of the cost."""
         return self.suggester.cost_model
 
     @property
@@ -251,6 +277,11 @@ class Study:
 
         Raises SpaceExhausted when every config of a finite space has been tried. ``lease`` is for a process that ends before the
         trial does: how long the trial stays reserved ("24h"), since no process renews it.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> trial = study.ask()
+        >>> trial.number, 0 <= trial.config["x"] <= 1
+        (0, True)
         """
         reserved = None if lease is None else duration_seconds(lease, "lease")
         return self.suggester.ask(budget=self.budget, lease=reserved)[0].detached()
@@ -260,6 +291,9 @@ class Study:
 
         As many calls of ``ask``, except that some methods value the batch as a whole (``KG``). Where the space or the budget
         holds fewer, these.
+
+        >>> [trial.number for trial in st.Study(st.Space(x=st.Float(0, 1))).ask_many(3)]
+        [0, 1, 2]
         """
         return [trial.detached() for trial in self.suggester.ask(whole_number(count, "count", 1), budget=self.budget)]
 
@@ -278,16 +312,27 @@ class Study:
     ) -> Trial:
         """Record what came of a trial: a value (or the folds it is the mean of), or an error.
 
-        ``metrics`` and ``attrs`` are kept with it. ``censored=True``: the evaluation was cut off, so the cost is a lower bound.
-
-        A NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost. Bad input raises
+        ``metrics`` and ``attrs`` are kept with it. ``censored=True``: the evaluation was cut off, so the cost is a lower bound. A
+        NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost. Bad input raises
         OutcomeError and leaves the trial open; telling the same result twice changes nothing.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> study.tell(study.ask(), 0.31, cost=12.5, metrics={"accuracy": 0.93}).value
+        0.31
+        >>> study.tell(study.ask(), error="out of memory").state
+        <State.FAILED: 'failed'>
         """
         outcome = merged_outcome(value, error, cost=cost, folds=folds, gradient=gradient, metrics=metrics, attrs=attrs)
         return self._results.tell(trial, outcome, error, censored).detached()
 
     def enqueue(self, config: Mapping[str, Any]) -> None:
-        """Have a config asked next, after those enqueued before it. What it leaves open is suggested when it is asked."""
+        """Have a config asked next, after those enqueued before it. What it leaves open is suggested when it is asked.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1), n=st.Int(1, 9)))
+        >>> study.enqueue({"x": 0.5})
+        >>> study.ask().config["x"]
+        0.5
+        """
         with self.state.lock:
             whole = self.space.complete(config, self.space.decode(np.full(len(self.space), 0.5)))  # a ConfigError now, not later
             if set(whole) - set(self.space.fidelities) <= set(config):
@@ -312,6 +357,10 @@ class Study:
         """A result from elsewhere: ``study.add(config, 0.05, cost=9.0)``; the rest as for ``tell``.
 
         The model learns from it. It takes nothing from the budget: this study has not paid for it.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> study.add({"x": 0.5}, 0.05, cost=9.0).added, study.history.spent
+        (True, 0.0)
         """
         outcome = merged_outcome(value, error, cost=cost, folds=folds, gradient=gradient, metrics=metrics, attrs=attrs)
         return self._results.add(config, outcome, error, censored).detached()
@@ -324,7 +373,13 @@ class Study:
         return StudyAttributes(self.state)
 
     def set_attr(self, name: str, value: Any) -> None:
-        """``study.attrs[name] = value``"""
+        """Keep a fact with the study: the same as ``study.attrs[name] = value``.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> study.set_attr("data", "v3")
+        >>> study.attrs["data"]
+        'v3'
+        """
         self.attrs[name] = value
 
     @property
@@ -339,7 +394,11 @@ class Study:
         return self.state.history
 
     def refresh(self) -> None:
-        """Learn what other processes have written."""
+        """Learn what other processes have written. ``history`` and ``best`` do so by themselves.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> study.refresh()
+        """
         with self.state.lock:
             self.state.refresh()
 
@@ -357,6 +416,7 @@ class Study:
 
     @property
     def result(self) -> Result:
+        """The result so far, as a run returns it."""
         return self._result(self.history, Verdict(False, "not stopped"))
 
     def to_dataframe(self) -> Any:
@@ -378,6 +438,12 @@ class Study:
         """The config whose value the model predicts to be best, after all trials or after an earlier history.
 
         Over the whole space at the target fidelity, or with ``tried=True`` among what was evaluated.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> for x in (0.1, 0.4, 0.9):
+        ...     _ = study.add({"x": x}, (x - 0.4) ** 2)
+        >>> study.recommend(tried=True).config
+        {'x': 0.4}
         """
         with self.state.lock:
             found = self.suggester.recommend(history, tried=tried, budget=self.budget)
@@ -389,7 +455,14 @@ class Study:
             return Recommendation(trial.detached().config, found.value, trial.number)
 
     def pareto_front(self) -> Front:
-        """The EI-cost front at the present step, where each method would land on it, and the alpha of each landing."""
+        """The EI-cost front at the present step, where each method would land on it, and the alpha of each landing.
+
+        >>> study = st.Study(st.Space(n=st.Int(1, 9)))
+        >>> for n in (1, 3, 9):
+        ...     _ = study.add({"n": n}, value=1 / n, cost=n)
+        >>> len(study.pareto_front().points) > 0
+        True
+        """
         with self.state.lock:
             return pareto_front(self.context)
 
@@ -413,11 +486,20 @@ class Study:
 
     @property
     def context(self) -> SearchContext:
-        """All that a method may look at, at this moment."""
+        """All that a method may look at, at this moment.
+
+        >>> st.Study(st.Space(x=st.Float(0, 1))).context.number
+        0
+        """
         return self.suggester.context(budget=self.budget)
 
     def replay(self) -> Replay:
-        """Compute every suggestion again from what is stored, and report the first that differs."""
+        """Compute every suggestion again from what is stored, and report the first that differs.
+
+        >>> study = st.minimize(lambda c: c["x"], st.Space(x=st.Float(0, 1)), 3, method=st.Random()).study
+        >>> study.replay().first_difference is None
+        True
+        """
         with self.state.lock:
             self.state.refresh()
             return replay(self.suggester)
@@ -425,17 +507,32 @@ class Study:
     # -- while it runs -----------------------------------------------------------------------------------------------
 
     def checkpoint_dir(self, trial: Trial | int) -> Path:
-        """A folder for the files of a trial's configuration, made on first use: the same at every fidelity."""
+        """A folder for the files of a trial's configuration, made on first use: the same at every fidelity.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)), checkpoints="checkpoints")
+        >>> study.checkpoint_dir(study.ask()).is_dir()
+        True
+        """
         with self.state.lock:
             return self._checkpoints.folder(self._results.find(trial).config, self.space)
 
     def pruning_forecast(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> PruningForecast | None:
-        """Whether a running trial with such reports may still become the answer; None where there is no forecast."""
+        """Whether a running trial with such reports may still become the answer; None where there is no forecast.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> study.pruning_forecast(study.ask(), reports=[]) is None
+        True
+        """
         with self.state.lock:
             return self.suggester.forecast(self._results.find(trial), reports, self.budget)
 
     def halt(self, reason: str = "halted by request") -> None:
-        """End the running ``minimize`` after the present trial; for callbacks and other threads and processes."""
+        """End the running ``minimize`` after the present trial; for callbacks and other threads and processes.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)), method=st.Random())
+        >>> study.minimize(lambda c: c["x"], 20, callbacks=lambda study, trial: study.halt("seen enough")).stop.reason
+        'seen enough'
+        """
         self.state.run_status.request_stop(reason)
 
     @property
@@ -498,6 +595,12 @@ class Study:
                       result. By default "raise", and "return" in a notebook. SIGTERM saves, then ends the process
         progress      True: show it also where the output is no terminal. False: never
         confirm       keep enough of the budget to evaluate at the end what is then recommended, at the target fidelity
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)), method=st.Random())
+        >>> len(study.minimize(lambda config: config["x"], budget=3).history)
+        3
+        >>> len(study.minimize(lambda config: config["x"], budget=5).history)
+        5
         """
         return self._optimize("minimize", **{name: value for name, value in locals().items() if name != "self"})
 
@@ -520,7 +623,12 @@ class Study:
         progress: bool | None = None,
         confirm: bool = False,
     ) -> Result:
-        """As ``minimize``, for the highest value."""
+        """As ``minimize``, for the highest value.
+
+        >>> study = st.Study(st.Space(n=st.Int(1, 3)), method=st.Random(), direction="maximize")
+        >>> study.maximize(lambda config: config["n"], budget=3).best.value
+        3.0
+        """
         return self._optimize("maximize", **{name: value for name, value in locals().items() if name != "self"})
 
     def _optimize(
@@ -548,6 +656,11 @@ class Study:
         """The loop itself, over a ``TrialExecutor``: for those who bring one of their own. The options as for ``minimize``.
 
         ``log_trials=False``: no line for each trial is logged.
+
+        >>> from shoestring.execution.executor import SerialExecutor
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)), method=st.Random())
+        >>> len(study.run(SerialExecutor(lambda config: config["x"]), budget=2).history)
+        2
         """
         limit, calls = read_budget(budget), (callbacks,) if callable(callbacks) else tuple(callbacks)
         if on_interrupt not in (None, "raise", "return"):
@@ -574,12 +687,23 @@ class Study:
         """A study that is in a storage; the name may be left out where there is only one.
 
         ``code`` is method, stop, model, cost_model and subset; without them, they are as the study was made with.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)), storage="tune.db", name="demo")
+        >>> _ = study.add({"x": 0.5}, 0.05)
+        >>> st.Study.load("tune.db").best.value
+        0.05
         """
         where = open_storage(storage, create=False)
         return cls(storage=where, **load_arguments(find_record(where, name), code))
 
     def to_json(self) -> str:
-        """The whole state as text. Method, models and rule are code: give them to ``from_json`` again."""
+        """The whole state as text. Method, models and rule are code: give them to ``from_json`` again.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> _ = study.add({"x": 0.5}, 0.05)
+        >>> st.Study.from_json(study.to_json()).best.value
+        0.05
+        """
         with self.state.lock:
             return to_json(self.state)
 

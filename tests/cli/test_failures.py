@@ -147,7 +147,7 @@ def test_the_summary_of_a_run_that_a_rule_has_ended_says_how_to_go_on_and_that_w
     program = [*script(here, "print(1)"), "{x}"]
     words = ["run", "--param", "x=0:1", *QUICK, "--budget", "20", "--quiet"]
     run = call(*words, "--stop", "Patience(3)", "--", *program)
-    assert "continue      the same shoestring run command with --stop none" in run.stdout
+    assert "continue the same shoestring run command with --stop none" in " ".join(run.stdout.split())
     trials = read("show")["trials"]
     assert trials < 20
     assert call(*words, "--stop", "none", "--", *program).exit_code == 0

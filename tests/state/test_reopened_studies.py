@@ -127,7 +127,7 @@ def test_a_stop_from_before_does_not_end_the_next_run(database):
 
 
 def test_load_says_what_is_there(sqlite_place):
-    with pytest.raises(st.StudyError, match="there are: none"):
+    with pytest.raises(st.StudyError, match="there is no study in"):
         st.Study.load(sqlite_place.open())
     study(sqlite_place)
     with pytest.raises(st.StudyError, match=r"no study 'cup'.*'bowl'"):

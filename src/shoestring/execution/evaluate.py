@@ -14,7 +14,7 @@ from typing import Any, Literal
 from .._optuna_names import OF_A_TRIAL, hint_attributes
 from ..budget import Allowance
 from ..data.intermediate import BUDGET, PRUNED
-from ..data.outcome import Outcome, finish_trial, read_attr, read_cost, read_value
+from ..data.outcome import Outcome, finish_trial, is_cost, read_attr, read_cost, read_value
 from ..data.trial import Trial
 from ..errors import ConfigError, OutcomeError
 from ..space.space import Config, Space
@@ -26,14 +26,36 @@ Objective = Callable[..., Any]
 @hint_attributes(OF_A_TRIAL)
 @dataclass
 class LiveTrial:
-    """A trial while it runs, as its objective sees it (the objective's second argument).
+    """A trial while it runs, as its objective sees it: the objective's second argument.
 
-    left            what the budget has left now;   folder  the checkpoint folder of its configuration
+    Use it to report intermediate values, to ask whether to go on, and to keep facts and files.
+
+    number          of the trial
+    config          a plain dict, fidelities included
+    fidelity        the fidelities alone
+    space           the search space
+    left            what the budget has left now
+    folder          the checkpoint folder of its configuration
     prune_reason    why the trial should be pruned, given its reports, or None
-    on_report       is called with each report at once;   now  a clock
+    on_report       is called with each report at once
+    now             a clock
+    reports         what was reported
     attrs           what ``set_attr`` was given
     stopped         once it was told to stop: the kind of reason, and the reason in words
     answer_seconds  spent on answers to the objective's questions, which are not the objective's own time
+
+    >>> def train(config, trial):
+    ...     trial.set_attr("host", "gpu3")
+    ...     for epoch in range(1, config["epochs"] + 1):
+    ...         trial.report(1 / epoch, epoch, cost=epoch)
+    ...         if trial.should_stop():
+    ...             break
+    ...     (trial.checkpoint_dir / "model.txt").write_text("weights")
+    ...     return st.Outcome(1 / epoch, cost=trial.spent)
+    >>> space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 4))
+    >>> trial = st.minimize(train, space, 1, method=st.Random()).best
+    >>> trial.value, trial.cost, trial.attrs, len(trial.reports)
+    (0.25, 4.0, {'host': 'gpu3'}, 4)
     """
 
     number: int
@@ -226,6 +248,7 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
             outcome = replace(outcome, attrs={**live.attrs, **(outcome.attrs or {})})
         return Evaluation(outcome, seconds, error, tuple(live.reports), live.stopped, **how)
 
+    outcome = Outcome(None)
     try:
         result = call(objective, config, live)
         outcome = result if isinstance(result, Outcome) else Outcome(read_result(result))
@@ -238,9 +261,10 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
             raise
         if isinstance(error, Failure):
             how: dict[str, Any] = {"kind": error.kind, "traceback": error.traceback}
-            outcome = Outcome(None, error.cost, attrs=error.attrs)
-            return finished(outcome, error.reason, censored=error.censored, transient=not error.censored, **how)
-        return finished(Outcome(None), **explain(error, live.space))
+            failed = Outcome(None, error.cost, attrs=error.attrs)
+            return finished(failed, error.reason, censored=error.censored, transient=not error.censored, **how)
+        cost = outcome.cost if is_cost(outcome.cost) else None
+        return finished(Outcome(None, cost), **explain(error, live.space))
     return finished(outcome)
 
 

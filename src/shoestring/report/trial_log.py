@@ -144,10 +144,14 @@ def configure_logging() -> None:
 def set_verbosity(level: str | int) -> None:
     """Choose what Shoestring logs: "debug", "info" (a line a trial), "warning" (failures), "error", "quiet", or a logging level.
 
-        st.set_verbosity("warning")
-
     It is the level of the logger "shoestring", so it also holds for handlers of your own. With "quiet" nothing is logged: errors
     are still raised. ``logging.NOTSET`` goes back to the default: INFO, or the root logger's level once logging is configured.
+
+    >>> import logging
+    >>> st.set_verbosity("warning")
+    >>> logging.getLogger("shoestring").level == logging.WARNING
+    True
+    >>> st.set_verbosity(logging.NOTSET)  # the default again
     """
     chosen: Any = plain(level)
     if isinstance(chosen, str):

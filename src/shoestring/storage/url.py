@@ -21,8 +21,13 @@ class NoSuchFile(StorageError):
 def open_storage(where: str | os.PathLike[str] | Storage, *, create: bool = True) -> Storage:
     """The storage at an address: ``sqlite:///tune.db`` (or just ``tune.db``), ``postgresql://user:password@host/db``, ``memory``.
 
-    A file that does not exist is made, but not its folder; so are tables, but not the server's database. With ``create=False``
-    such a file is an error, ``NoSuchFile``. A storage is returned as it is.
+    Use it to list or delete studies, or to share one storage between studies; ``storage=`` takes the address itself too. A file
+    that does not exist is made, but not its folder; so are tables, but not the server's database. With ``create=False`` such a
+    file is an error, ``NoSuchFile``. A storage is returned as it is.
+
+    >>> study = st.Study(st.Space(x=st.Float(0, 1)), storage="tune.db", name="first")
+    >>> [record.name for record in st.open_storage("tune.db").studies()]
+    ['first']
     """
     if isinstance(where, Storage):
         return where
