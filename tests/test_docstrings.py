@@ -42,8 +42,9 @@ def public_names() -> dict[str, Any]:
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
-    """The public methods and properties that a class defines."""
-    for name, member in vars(cls).items():
+    """The public methods and properties that a class defines, and those of its base classes in this library."""
+    own = [base for base in cls.__mro__ if base is cls or base.__name__ == "StudyView"]
+    for name, member in [item for base in own for item in vars(base).items()]:
         is_member = inspect.isroutine(member) or is_property(member)
         if is_member and not name.startswith("_") and name not in getattr(cls, "__dataclass_fields__", ()):
             yield name, member

@@ -17,7 +17,7 @@ LAYERS = [  # packages and modules, the longest name counts
     ["execution.describe", "execution.evaluate", "execution.executor", "state"],
     ["report"],
     ["execution", "program"],
-    ["study"],
+    ["study_view", "study"],
     ["optimize", "integrations", "report.plot", "testing"],
     ["cli", "__main__", "__init__"],
 ]
