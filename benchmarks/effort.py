@@ -1,11 +1,12 @@
 """Does less effort pay, where the optimizer's own time counts?
 
-    python -m benchmarks.effort [--part worth|time] [--seeds 3] [--json]
+    python -m benchmarks.effort [--part worth|levels|time] [--seeds 3] [--json]
 
 worth   how many random trials are needed to be as good as expected improvement after 40 trials (tuning problems: the constant
         WORTH_IN_TRIALS of ``state/effort.py`` is read off here)
-time    the regret after 3 s of wall-clock time, with an objective that takes 0, 1 or 10 ms: with full effort always, with the
-        effort that the library chooses, and by random search (reporting problems)
+levels  the regret after 3 s of wall-clock time, with an objective that takes 0 or 1 ms: always with one level of effort (tuning
+        problems: the rule of ``state/effort.py`` is read off here)
+time    the same with full effort, with the effort that the library chooses, and by random search (reporting problems)
 
 Rows are stored as they come; what is stored is not run again. One row a run, with its configuration and commit.
 """
@@ -29,8 +30,8 @@ from benchmarks.peers import shoestring_space
 RESULTS = Path(__file__).parent / "results" / "effort"
 EI_TRIALS, MOST_RANDOM = 40, 4000
 SECONDS = 3.0
-PAUSES = (0.0, 0.001, 0.01)
-MODES = ("full", "chosen", "random")
+PAUSES = (0.0, 0.001)
+MODES = {"levels": ("full", "reduced", "random"), "time": ("full", "chosen", "random")}
 
 
 def made_up(names: tuple[str, ...]) -> list[str]:
@@ -67,8 +68,8 @@ def in_time(name: str, seed: int, mode: str, pause: float) -> dict[str, Any]:
     problem = problems.load(name)
     method = st.Random() if mode == "random" else "auto"
     study = st.Study(shoestring_space(problem), method, None, seed)
-    if mode == "full":
-        study.suggester.effort.choose = lambda history, workers: "full"  # type: ignore[method-assign]
+    if mode in ("full", "reduced"):
+        study.suggester.effort.choose = lambda history, workers: mode  # type: ignore[method-assign]
     result = study.minimize(with_pause(problem.evaluate, pause), st.Budget(seconds=SECONDS), progress=False)
     levels = [trial.basis.get("effort", "full") for trial in result.history]
     return {
@@ -88,10 +89,10 @@ def run_missing(part: str, seeds: int) -> list[dict[str, Any]]:
     rows = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     stored = {json.dumps(row["config"], sort_keys=True) for row in rows}
     for seed in range(seeds):
-        names = made_up(problems.TUNING if part == "worth" else problems.REPORTING)
+        names = made_up(problems.REPORTING if part == "time" else problems.TUNING)
         wanted = [{"problem": name, "seed": seed} for name in names]
-        if part == "time":
-            wanted = [each | {"pause": pause, "mode": mode} for each in wanted for pause in PAUSES for mode in MODES]
+        if part != "worth":
+            wanted = [each | {"pause": pause, "mode": mode} for each in wanted for pause in PAUSES for mode in MODES[part]]
         for config in wanted:
             if json.dumps(config, sort_keys=True) in stored:
                 continue
@@ -118,35 +119,36 @@ def summary(part: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
             "at_least_ten_times": f"{sum(count >= 10 * EI_TRIALS for count in every)} of {len(every)}",
         }  # fmt: skip
     text: dict[str, Any] = {}
+    modes = MODES[part]
     for pause in PAUSES:
         cells = {}
-        for mode in MODES:
+        for mode in modes:
             mine = [row for row in rows if row["config"]["pause"] == pause and row["config"]["mode"] == mode]
             key = [(row["config"]["problem"], row["config"]["seed"]) for row in mine]
             cells[mode] = dict(zip(key, mine, strict=True))
         shared = set.intersection(*(set(cell) for cell in cells.values()))
-        ranks = dict.fromkeys(MODES, 0.0)
+        ranks = dict.fromkeys(modes, 0.0)
         for run in shared:
-            values = {mode: cells[mode][run]["regret"] for mode in MODES}
-            for mode in MODES:
-                ranks[mode] += 1 + sum(values[other] < values[mode] for other in MODES)
+            values = {mode: cells[mode][run]["regret"] for mode in modes}
+            for mode in modes:
+                ranks[mode] += 1 + sum(values[other] < values[mode] for other in modes)
         text[f"{1000 * pause:g} ms"] = {
             "runs": len(shared),
-            "mean_rank": {mode: round(ranks[mode] / max(len(shared), 1), 2) for mode in MODES},
-            "median_trials": {mode: statistics.median(row["trials"] for row in cells[mode].values()) for mode in MODES},
-            "longest_seconds": {mode: round(max(row["seconds"] for row in cells[mode].values()), 2) for mode in MODES},
+            "mean_rank": {mode: round(ranks[mode] / max(len(shared), 1), 2) for mode in modes},
+            "median_trials": {mode: statistics.median(row["trials"] for row in cells[mode].values()) for mode in modes},
+            "longest_seconds": {mode: round(max(row["seconds"] for row in cells[mode].values()), 2) for mode in modes},
         }
     return text
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--part", choices=["worth", "time"], action="append")
+    parser.add_argument("--part", choices=["worth", "levels", "time"], action="append")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     st.set_verbosity("warning")
-    for part in given.part or ["worth", "time"]:
+    for part in given.part or ["worth", "levels", "time"]:
         found = summary(part, run_missing(part, given.seeds))
         print(json.dumps(found) if given.json else f"{part}\n{json.dumps(found, indent=2)}")
 

@@ -113,7 +113,7 @@ class History(Sequence[Trial]):
         """The trials in one of these states."""
         return tuple(self.trials[row] for row in np.flatnonzero(self.table.having(*states)).tolist())
 
-    @property
+    @cached_property
     def best(self) -> Trial | None:
         """The best finished trial at the target fidelity; at any fidelity while there is none at the target."""
         table = self.table

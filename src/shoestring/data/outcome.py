@@ -157,6 +157,8 @@ def read_attr(name: Any, value: Any) -> Any:
     """One attribute as JSON holds it."""
     if not isinstance(name, str) or not name:
         raise OutcomeError(f"the name of an attribute must be a text, not {name!r}")
+    if value is None or isinstance(value, bool) or type(value) in (str, int):
+        return value
     try:
         return json.loads(json.dumps(plain(value), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

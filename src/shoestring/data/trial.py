@@ -158,7 +158,7 @@ class Trial:
         (True, False)
         """
         names = ("config", "gradient", "fidelity", "reports", "suggestion", "basis", "metrics", "attrs")
-        copied = copy.deepcopy([getattr(self, name) for name in names])
+        copied = [copy.deepcopy(value) if (value := getattr(self, name)) else copy.copy(value) for name in names]
         return replace(self, **dict(zip(names, copied, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
