@@ -2,9 +2,9 @@
 
     python -m benchmarks.recording [--trials 1000] [--rounds 7] [--json]
 
-Random search with an objective that takes no time, through ``minimize``: without anything, and with a line a trial logged to a file,
-a metric and an attribute with each trial. In memory and on SQLite, in turns; trials a second, the median of the rounds, and the ratio
-of the two within each round.
+Random search with an objective that takes no time, through ``minimize``: without anything, and with a line a trial logged to a
+file, a metric and an attribute with each trial. In memory and on SQLite, in turns; trials a second, the median of the rounds, and
+the ratio of the two within each round.
 """
 
 import argparse

@@ -43,6 +43,7 @@ from .state.persistence import (
     load_arguments,
     open_study,
     read_json,
+    study_id,
     to_json,
 )
 from .state.prior import add_prior
@@ -92,7 +93,7 @@ class Study(StudyView):
     cost_model   "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget       for ask and tell with a method that looks at it; ``minimize`` brings its own
     initial      trials of the initial design
-    checkpoints  the folder of ``trial.checkpoint_dir``, one of its own for each study; a temporary one by default
+    checkpoints  the folder in which ``trial.checkpoint_dir`` is; a temporary one by default
     direction    "minimize" or "maximize"
     prior        earlier studies or results whose trials it starts with, as far as they fit the space
 
@@ -163,6 +164,7 @@ class Study(StudyView):
         where = open_storage("memory" if storage is None else storage)
         named, seconds = "study" if name is None else name, duration_seconds(lease, "lease")
         self.state = open_study(where, named, space, settings, extend=extend, lease=seconds)
+        self._checkpoints.identity = partial(study_id, self.state)
         self.suggester = Suggester(self.state, search, surrogate, costs, rule)
         self._results = Results(self.state)
         if prior:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from .search.pareto import Front, pareto_front
 from .search.pruning import PruningForecast
 from .space.space import Space
 from .state.attributes import StudyAttributes
-from .state.checkpoints import Checkpoints
+from .state.checkpoints import Checkpoints, read_root
+from .state.persistence import study_id
 from .state.replay import Replay, replay
 from .state.results import Results
 from .state.study_state import StudyState
@@ -57,6 +59,16 @@ class StudyView:
     def name(self) -> str:
         """The name of the study in its storage."""
         return self.state.name
+
+    @property
+    def id(self) -> str:
+        """The identity of the study: a UUID that is made with it and kept in its storage. No other study has it, of any name.
+
+        >>> len(st.Study(st.Space(x=st.Float(0, 1))).id)
+        36
+        """
+        with self.state.lock:
+            return study_id(self.state)
 
     @property
     def storage(self) -> Storage:
@@ -251,6 +263,15 @@ class StudyView:
             return replay(self.suggester)
 
     # -- while it runs -----------------------------------------------------------------------------------------------
+
+    @property
+    def checkpoints(self) -> Path | None:
+        """The folder that holds the checkpoint folders; None: a temporary one, made when it is needed. It can be set."""
+        return self._checkpoints.root
+
+    @checkpoints.setter
+    def checkpoints(self, root: str | os.PathLike[str]) -> None:
+        self._checkpoints.root = read_root(root)
 
     def checkpoint_dir(self, trial: Trial | int) -> Path:
         """A folder for the files of a trial's configuration, made on first use: the same at every fidelity.

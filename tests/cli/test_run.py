@@ -268,7 +268,7 @@ def test_a_forgotten_dash_dash_is_explained(here: Path) -> None:
         ("print('nan')", "the value was nan"),
         ("print('{\"value\": null}')", 'no "value"'),
         ("print('{\"value\": [1]}')", '"value": [1], which is not a number'),
-        ("print('{\"value\": 1, \"cost\": -1}')", "cost must be a positive"),
+        ("print('{\"value\": 1, \"cost\": -1}')", "cost must be a finite number of 0 or more"),
     ],
 )
 def test_failing_programs_are_failed_trials_with_a_reason(here: Path, code: str, says: str) -> None:

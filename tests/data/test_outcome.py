@@ -61,7 +61,6 @@ def test_a_gradient_is_kept_by_name():
     [
         ({}, "value"),
         ({"value": "low"}, "low"),
-        ({"value": 1.0, "cost": 0.0}, "cost"),
         ({"value": 1.0, "cost": -2}, "cost"),
         ({"value": 1.0, "cost": math.nan}, "cost"),
         ({"value": 1.0, "cost": "3"}, "3"),

@@ -7,7 +7,7 @@ import traceback
 import pytest
 
 import shoestring as st
-from shoestring.execution.describe import MAX_TRACEBACK_CHARACTERS, shortened
+from shoestring.execution.describe import MAX_TRACEBACK_BYTES
 from tests.execution.helpers import SPACE, states
 
 RANDOM = {"method": st.Random(), "progress": False}
@@ -167,7 +167,7 @@ def test_the_error_names_the_users_own_line_and_not_a_librarys():
 
 
 def test_a_long_traceback_keeps_its_beginning_and_its_end():
-    text = shortened("first" + "x" * 50_000 + "last")
+    text = capped("first" + "x" * 50_000 + "last")
     assert len(text) <= MAX_TRACEBACK_CHARACTERS
     assert text.startswith("first")
     assert text.endswith("last")

@@ -62,3 +62,15 @@ def test_enqueued_and_added_trials_are_passed_over(database):
     kept.minimize(bowl, 4)
     found = kept.replay()
     assert (found.checked, found.passed_over, found.first_difference) == (3, 2, None)
+
+
+def test_what_differs_by_rounding_alone_agrees_and_is_counted_apart(monkeypatch):
+    kept = st.Study(st.Space(x=st.Float(0, 1)), st.Random())
+    kept.minimize(lambda config: config["x"], 4, progress=False)
+    assert (kept.replay().checked, kept.replay().identical) == (4, 4)
+    decode = st.Space.decode
+    for error, agrees in ((1e-15, True), (1e-3, False)):
+        monkeypatch.setattr(st.Space, "decode", lambda self, u, error=error: decode(self, u * (1 - error)))
+        found = kept.replay()
+        assert (found.first_difference is None) is agrees
+        assert found.identical == 0

@@ -172,3 +172,17 @@ def test_the_thread_cap_is_lifted_when_the_last_thread_leaves():
     after = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
     assert set(during) == {1}
     assert after == before
+
+
+def test_a_cost_of_zero_is_a_cost_and_keeps_the_value(database):
+    study = st.Study(SPACE, st.EIpu(), storage=database.open(), budget=st.Budget(cost=100.0), initial=3)
+    for number in range(8):
+        trial = study.ask()
+        study.tell(trial, value(trial.config), cost=0.0 if number % 2 else 3.0)
+    assert [trial.state for trial in study.history] == [st.State.DONE] * 8
+    assert [trial.cost for trial in st.Study.load(database.open()).history] == [3.0, 0.0] * 4
+    assert study.history.spent == 12.0
+    log_cost = study.context.data.log_cost
+    assert np.allclose(np.exp(log_cost), [3.0, 0.3] * 4)
+    free = st.minimize(lambda config: st.Outcome(value(config), cost=0), SPACE, 9, progress=False)
+    assert (free.history.number_of(st.State.DONE), free.spent) == (9, 0.0)

@@ -87,13 +87,14 @@ def test_the_level_follows_from_the_times_of_trials_and_suggestions():
     effort = Effort()
     assert effort.choose(history_of(1e-6), 1) == "full"  # not measured yet: it is tried
     effort.add("full", 0.02)
-    assert effort.choose(history_of(0.01), 1) == "full"  # worth ten trials
+    assert effort.choose(history_of(0.01), 1) == "full"  # it takes as long as two trials
     assert effort.choose(history_of(0.01), 8) == "reduced"  # while eight workers wait for it
     effort.add("reduced", 0.01)
-    assert effort.choose(history_of(1e-6), 1) in ("reduced", "random")
     effort.guided = math.inf  # the model had its half of the time
     assert effort.choose(history_of(1e-6), 1) == "random"
-    assert effort.choose(history_of(0.0015), 1) == "reduced"
+    assert effort.choose(history_of(0.001), 1) == "reduced"
+    effort.add("random", 0.001)  # a random trial takes time too
+    assert effort.choose(history_of(1e-6), 1) == "reduced"
     assert effort.choose(history_of(1.0, count=0), 1) == "full"
 
 

@@ -279,10 +279,14 @@ def replay(ctx: click.Context, name: str | None, address: str) -> None:
     document = {
         "study": study.name,
         "checked": replayed.checked,
+        "identical": replayed.identical,
         "first_difference": None if difference is None else {"number": difference[0], "what": str(difference[1])},
     }
     if difference is None:
-        text = f"{plural(replayed.checked, 'suggestion')} checked, all the same"
+        how = "all the same"
+        if replayed.identical < replayed.checked:
+            how = f"all the same but for rounding; {replayed.identical} bit for bit"
+        text = f"{plural(replayed.checked, 'suggestion')} checked, {how}"
         print_result(document, text, shoestring_command("show", study.name, *storage_arguments(address)))
         return
     following = shoestring_command("show", study.name, str(difference[0]), *storage_arguments(address))

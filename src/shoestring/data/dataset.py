@@ -18,6 +18,8 @@ from .intermediate import SAME_FIDELITY, IntermediateValue
 from .trial import State
 from .trial_table import CODES
 
+ZERO_COST_SHARE = 0.1  # of the lowest cost above 0: what a cost of 0 counts as in the cost model
+
 
 @dataclass(frozen=True)
 class Dataset:
@@ -110,7 +112,12 @@ def to_dataset(history: History) -> Dataset:
     space, table = history.space, history.table
     cost, sign = table.cost[: table.count], -1.0 if history.maximize else 1.0
     done, failed, pending = (np.flatnonzero(table.having(state)) for state in (State.DONE, State.FAILED, State.RUNNING))
-    paid = np.flatnonzero(table.having(State.DONE, State.FAILED) & (cost > 0.0))
+    priced = table.having(State.DONE, State.FAILED) & table.priced[: table.count]
+    free = priced & (cost == 0.0)
+    if free.any():  # a cost of 0 has no logarithm
+        positive = cost[priced & ~free]
+        cost = np.where(free, ZERO_COST_SHARE * positive.min(), cost) if len(positive) else cost
+    paid = np.flatnonzero(priced & (cost > 0.0))
     with_gradient = [row for row in sorted(table.gradients) if table.state[row] == CODES[State.DONE]]
     gradients = np.broadcast_to(np.nan, (len(done), len(space)))  # takes no memory
     if with_gradient:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import numbers
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -20,6 +21,9 @@ from ..space.parameters import Numeric
 from ..space.space import Config, Space
 from .intermediate import reached_fidelity, truncated
 from .trial import State, Trial
+
+MAX_ERROR_BYTES = 1 << 16  # of an error, or of a traceback, that is kept with a trial
+_SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,8 @@ def finish_trial(
     if outcome.gradient is not None:
         results["gradient"] = read_gradient(outcome.gradient, trial.config, space)
     if error is not None:
-        return trial.finish(State.FAILED, error=str(error), traceback=traceback, **results)
+        results["traceback"] = None if traceback is None else capped(traceback)
+        return trial.finish(State.FAILED, error=capped(error), **results)
     if outcome.value is None and outcome.folds is None:
         raise OutcomeError(f"trial {trial.number}: give a value, folds= or error=")
     value = mean(results["folds"]) if outcome.value is None else read_value(outcome.value)
@@ -107,7 +112,32 @@ def read_value(value: Any) -> float:
     try:
         return float(value)
     except OverflowError:  # a whole number above the largest float
-        return -math.inf if str(value).startswith("-") else math.inf
+        return -math.inf if value < 0 else math.inf
+
+
+def capped(text: Any, limit: int = MAX_ERROR_BYTES) -> str:
+    """An error or a traceback as it is kept: at most ``limit`` bytes, its beginning and its end, and how long it was.
+
+    Errors repeat the data that caused them: without a limit, a few failed trials would fill a database.
+    """
+    text = joined(str(text))
+    if 4 * len(text) <= limit:  # no character takes more than four bytes
+        return text
+    data = text.encode("utf-8", "surrogatepass")
+    if len(data) <= limit:
+        return text
+    gap = f"\n... (the middle is left out: the whole text has {len(text):,} characters) ...\n"
+    half = max(0, limit - len(gap)) // 2
+    head, tail = (part.decode("utf-8", "ignore") for part in (data[:half], data[-half:]))  # half a character at a cut is dropped
+    return head + gap + tail
+
+
+def joined(text: str) -> str:
+    """The same text as a plain ``str``; a character that was written in two halves (a surrogate pair) is one character."""
+    text = str.__str__(text)
+    if text.isascii() or not _SURROGATE_PAIR.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def mean(values: Sequence[float]) -> float:
@@ -116,15 +146,15 @@ def mean(values: Sequence[float]) -> float:
 
 
 def read_cost(cost: Any) -> float:
-    """A cost as a float; an OutcomeError unless it is positive and finite."""
+    """A cost as a float; an OutcomeError unless it is finite and not below 0."""
     number = read_value(cost)
-    if not math.isfinite(number) or number <= 0:
-        raise OutcomeError(f"a cost must be a positive, finite number, not {number!r}; leave it out to have the seconds measured")
+    if not math.isfinite(number) or number < 0:
+        raise OutcomeError(f"a cost must be a finite number of 0 or more, not {number!r}; leave it out to have the time measured")
     return number
 
 
 def is_cost(cost: Any) -> bool:
-    """Whether this is a positive, finite number."""
+    """Whether this is a finite number of 0 or more."""
     try:
         read_cost(cost)
     except OutcomeError:
@@ -142,7 +172,7 @@ def read_metrics(metrics: Any) -> dict[str, float | None]:
             number = None if value is None else read_value(value)
         except OutcomeError:
             raise OutcomeError(f"metrics= must have a number for {name!r}, not {value!r}; put other facts into attrs=") from None
-        found[name] = number if number is not None and math.isfinite(number) else None
+        found[joined(name)] = number if number is not None and math.isfinite(number) else None
     return found
 
 
@@ -150,15 +180,17 @@ def read_attrs(attrs: Any) -> dict[str, Any]:
     """Attributes as JSON holds them, by name; an OutcomeError if it cannot."""
     if not isinstance(attrs, Mapping) or not all(isinstance(name, str) for name in attrs):
         raise OutcomeError(f'attrs= must be a dict from names to values, such as {{"host": "gpu3"}}, not {attrs!r}')
-    return {name: read_attr(name, value) for name, value in attrs.items()}
+    return {joined(name): read_attr(name, value) for name, value in attrs.items()}
 
 
 def read_attr(name: Any, value: Any) -> Any:
     """One attribute as JSON holds it."""
     if not isinstance(name, str) or not name:
         raise OutcomeError(f"the name of an attribute must be a text, not {name!r}")
-    if value is None or isinstance(value, bool) or type(value) in (str, int):
+    if value is None or isinstance(value, bool) or type(value) is int:
         return value
+    if type(value) is str:
+        return joined(value)
     try:
         return json.loads(json.dumps(plain(value), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

@@ -27,7 +27,8 @@ ROWS_PER_WRITE = 1000  # trials written at once: few enough that their data stay
 SAME_POINT = 1e-9  # points that differ by less in every coordinate of the unit cube are the same
 
 ARRAYS = (
-    "U", "state", "value", "cost", "seconds", "at_target", "censored", "measured", "has_model", "has_reports", "added", "hash",
+    "U", "state", "value", "cost", "seconds", "at_target", "censored", "measured", "has_model", "has_reports", "added",
+    "priced", "hash",
 )  # fmt: skip
 
 IntArray = NDArray[np.int64]
@@ -44,6 +45,7 @@ class TrialTable:
     has_model     whether the suggestion holds a warm start
     has_reports   whether the trial has ended and has reported intermediate values
     added         whether the trial is a result from elsewhere
+    priced        whether the cost is known: it may be 0
     hash          hash of the point (see ``visited``)
     gradients     row -> gradient by the unit cube, in the user's sign, for trials with gradient observations
     pruned        row -> the point that was asked, for trials that were pruned at a lower fidelity
@@ -55,8 +57,8 @@ class TrialTable:
         self.U = np.empty((INITIAL_CAPACITY, len(space)))
         self.state = np.empty(INITIAL_CAPACITY, dtype=np.int8)
         self.value, self.cost, self.seconds = (np.empty(INITIAL_CAPACITY) for _ in range(3))
-        flags = (np.empty(INITIAL_CAPACITY, dtype=bool) for _ in range(6))
-        self.at_target, self.censored, self.measured, self.has_model, self.has_reports, self.added = flags
+        flags = (np.empty(INITIAL_CAPACITY, dtype=bool) for _ in range(7))
+        self.at_target, self.censored, self.measured, self.has_model, self.has_reports, self.added, self.priced = flags
         self.hash = np.empty(INITIAL_CAPACITY, dtype=np.int64)
         self.gradients: dict[int, Array] = {}
         self.pruned: dict[int, Array] = {}
@@ -94,6 +96,7 @@ class TrialTable:
         self.has_model[rows] = ["model" in trial.suggestion for trial in trials]
         self.has_reports[rows] = [bool(trial.reports) and trial.finished for trial in trials]
         self.added[rows] = [trial.added for trial in trials]
+        self.priced[rows] = [trial.cost is not None for trial in trials]
         for kept, new in ((self.gradients, gradients), (self.pruned, pruned)):
             for row in kept.keys() & range(rows.start, rows.stop):
                 del kept[row]

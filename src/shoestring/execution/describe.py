@@ -9,9 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from ..data.outcome import capped
 from ..errors import OutcomeError
 
-MAX_TRACEBACK_CHARACTERS = 10_000  # that are kept with a trial
+MAX_TRACEBACK_BYTES = 10_000  # that are kept with a trial
 NOT_OF_THE_CONFIG = (NameError, ImportError, SyntaxError)  # errors that every config would raise
 
 _ROOT = Path(__file__).parents[1]
@@ -23,7 +24,7 @@ class WrongType(OutcomeError):
     """The objective has returned something that is no number."""
 
 
-def explain(error: Exception, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def explain(error: BaseException, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """What an ``Evaluation`` keeps of an exception; ``parameters`` are those of the space."""
     return {
         "error": describe(error),
@@ -36,7 +37,7 @@ def explain(error: Exception, parameters: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def hint(error: Exception, parameters: Mapping[str, Any]) -> str | None:
+def hint(error: BaseException, parameters: Mapping[str, Any]) -> str | None:
     """What to do about a common mistake; None if it is none."""
     names = ", ".join(parameters)
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
@@ -46,6 +47,8 @@ def hint(error: Exception, parameters: Mapping[str, Any]) -> str | None:
             if name in parameters
             else f"the config has these parameters: {names}"
         )
+    if isinstance(error, SystemExit):
+        return "the objective must not end the process: raise an exception in place of sys.exit(), or return a value"
     if type(error).__name__ == "TrialPruned":
         return "a trial that is stopped early returns the value that it has reached: if trial.should_stop(): return value"
     text = safe_text(error)
@@ -77,23 +80,14 @@ def traceback_text(error: BaseException) -> str:
         text = "".join(traceback.format_exception(type(error), error, start))
     except Exception:  # its __str__ raises
         text = "".join(traceback.format_tb(start)) + type(error).__name__
-    return shortened(text)
-
-
-def shortened(text: str) -> str:
-    """A text of at most MAX_TRACEBACK_CHARACTERS: its beginning and its end."""
-    if len(text) <= MAX_TRACEBACK_CHARACTERS:
-        return text
-    gap = "\n... (left out) ...\n"
-    half = (MAX_TRACEBACK_CHARACTERS - len(gap)) // 2
-    return text[:half] + gap + text[-half:]
+    return capped(text, MAX_TRACEBACK_BYTES)
 
 
 def safe_text(error: BaseException) -> str:
-    """``str(error)``; empty if that raises."""
+    """``str(error)``, capped; empty if that raises, or calls ``sys.exit``."""
     try:
-        return str(error)
-    except Exception:
+        return capped(error)
+    except (Exception, SystemExit):
         return ""
 
 

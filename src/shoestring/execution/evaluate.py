@@ -14,11 +14,12 @@ from typing import Any, Literal
 from .._optuna_names import OF_A_TRIAL, hint_attributes
 from ..budget import Allowance
 from ..data.intermediate import BUDGET, PRUNED
-from ..data.outcome import Outcome, finish_trial, is_cost, read_attr, read_cost, read_value
+from ..data.outcome import Outcome, finish_trial, is_cost, joined, read_attr, read_cost, read_value
 from ..data.trial import Trial
 from ..errors import ConfigError, OutcomeError
 from ..space.space import Config, Space
 from .describe import WrongType, explain
+from .signals import raised_by_signal_handler
 
 Objective = Callable[..., Any]
 
@@ -130,7 +131,8 @@ class LiveTrial:
 
         It is stored with the result, also if the trial fails after this.
         """
-        self.attrs[name] = read_attr(name, value)
+        kept = read_attr(name, value)
+        self.attrs[joined(name)] = kept
 
     @property
     def spent(self) -> float:
@@ -238,7 +240,10 @@ def takes_trial(objective: Objective) -> Literal["second", "by name"] | None:
 
 
 def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_errors: bool = False) -> Evaluation:
-    """Call the objective on a copy of the config. Any exception, None, text or other non-number is a failed evaluation."""
+    """Call the objective on a copy of the config. Any exception, None, text or other non-number is a failed evaluation.
+
+    ``sys.exit`` in the objective is one too: it must not end the run, or the same config would end the next run as well.
+    """
     config = copy.deepcopy(trial.config)  # the objective may do with it what it likes
     began = time.perf_counter()
 
@@ -256,8 +261,8 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
             read_result(outcome.value)
         if raise_errors:
             require_finite(outcome, trial, live.space)
-    except Exception as error:  # whatever the user's code raises is this trial's failure, not the study's
-        if raise_errors:
+    except BaseException as error:  # whatever the user's code raises is this trial's failure, not the study's
+        if raise_errors or isinstance(error, KeyboardInterrupt) or raised_by_signal_handler(error):
             raise
         if isinstance(error, Failure):
             how: dict[str, Any] = {"kind": error.kind, "traceback": error.traceback}

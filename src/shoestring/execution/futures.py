@@ -28,6 +28,7 @@ from ..data.trial import Trial
 from ..errors import ExecutionError
 from ..space.space import Space
 from .cluster_executor import ClusterExecutor
+from .describe import safe_text
 from .evaluate import LiveTrial, Objective, evaluate, takes_trial
 from .executor import CompletedTrial, ResultBuffer
 from .process_pool import ProcessPool
@@ -133,7 +134,7 @@ class FuturesExecutor:
 
     def _describe(self, error: Exception, number: int) -> str:
         """Why a trial was lost; raises ExecutionError after too many errors of the executor in a row."""
-        text = (str(error).strip() or type(error).__name__).splitlines()[0]
+        text = (safe_text(error).strip() or type(error).__name__).splitlines()[0]
         if self.executor.is_worker_death(error):
             return f"the worker died: {text}"
         self._consecutive_errors += 1
@@ -208,8 +209,8 @@ def run_in_this_process(task: Task) -> Reply:
     """Evaluate a task in the executor's worker process."""
     try:
         objective = cached_objective(task.objective)
-    except Exception as error:
-        return "load_error", f"{type(error).__name__}: {error}"
+    except (Exception, SystemExit) as error:
+        return "load_error", f"{type(error).__name__}: {safe_text(error)}"
     return evaluate_to_reply(objective, task.trial, live_trial(task), task.raise_errors)
 
 
@@ -223,7 +224,7 @@ def run_in_own_process(task: Task, wanted: Callable[[], bool]) -> Reply:
                     return "worker_lost", "cancelled"
         except ExecutionError as error:
             return "load_error", str(error)
-        except Exception as error:  # the objective's exception, with raise_errors
+        except (Exception, SystemExit) as error:  # the objective's exception, with raise_errors
             return exception_reply(error)
     return "done", completed[0].evaluation
 

@@ -22,6 +22,7 @@ from ..data.outcome import Outcome, is_cost, read_attrs, read_cost, read_folds, 
 from ..data.trial import Trial
 from ..errors import ExecutionError, MethodError, OutcomeError
 from ..space.space import Space
+from .describe import safe_text
 from .evaluate import Evaluation, LiveTrial, Objective, evaluate
 
 Reply = tuple[Any, ...]
@@ -37,7 +38,7 @@ def serialize_objective(objective: Objective) -> bytes:
         return bytes(cloudpickle.dumps(objective))
     except Exception as error:
         raise MethodError(
-            f"the objective cannot be sent to another process: {type(error).__name__}: {error}; "
+            f"the objective cannot be sent to another process: {type(error).__name__}: {safe_text(error)}; "
             "create what it holds (a file, a lock, a connection) inside the function, or use threads=True"
         ) from error
 
@@ -54,11 +55,13 @@ def evaluate_to_reply(objective: Objective, trial: Trial, live: LiveTrial, raise
     """Evaluate a trial and return the reply."""
     try:
         return "done", in_plain_numbers(evaluate(objective, trial, live, raise_errors=raise_errors), trial, live.space)
-    except Exception as error:  # only with raise_errors
+    except BaseException as error:  # only with raise_errors, and KeyboardInterrupt
+        if isinstance(error, KeyboardInterrupt):
+            raise
         return exception_reply(error)
 
 
-def exception_reply(error: Exception) -> Reply:
+def exception_reply(error: BaseException) -> Reply:
     """The reply for an exception of the objective. The frames that it holds are not sent."""
     cloudpickle: Any = import_module("cloudpickle")
     text = "".join(traceback.format_exception(error))

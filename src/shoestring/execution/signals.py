@@ -10,9 +10,10 @@ import contextlib
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 DEFAULT_HANDLERS: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
@@ -76,6 +77,27 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _raise_interrupt(number: int) -> None:
     raise Terminated("SIGTERM") if number == signal.SIGTERM else KeyboardInterrupt
+
+
+def raised_by_signal_handler(error: BaseException) -> bool:
+    """Whether a SystemExit comes from a signal handler of the user, as a handler of SIGTERM often raises it.
+
+    Then it was meant for the process, and not for the code that the signal has interrupted.
+    """
+    if not isinstance(error, SystemExit) or not in_main_thread():  # handlers run in the main thread only
+        return False
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    return any(frame.f_code in handlers for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """The code of a signal handler; None for those that are not written in Python."""
+    if not callable(handler) or isinstance(handler, signal.Handlers):
+        return None
+    handler = getattr(handler, "func", handler)  # of a functools.partial
+    if not hasattr(handler, "__code__") and not hasattr(handler, "__func__"):
+        handler = getattr(type(handler), "__call__", None)
+    return getattr(getattr(handler, "__func__", handler), "__code__", None)
 
 
 @contextmanager

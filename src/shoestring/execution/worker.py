@@ -30,6 +30,7 @@ from typing import Any
 from ..budget import Allowance
 from ..data.trial import Trial
 from ..space.space import Space
+from .describe import safe_text
 from .evaluate import LiveTrial, Objective
 from .serialization import evaluate_to_reply
 
@@ -59,8 +60,8 @@ def load_objective(pickled: bytes, channel: Channel) -> Objective | None:
     """The objective. If it cannot be loaded here, the reason is sent and the result is None."""
     try:
         objective: Objective = pickle.loads(pickled)
-    except Exception as error:
-        channel.send(None, "load_error", f"{type(error).__name__}: {error}")
+    except (Exception, SystemExit) as error:
+        channel.send(None, "load_error", f"{type(error).__name__}: {safe_text(error)}")
         return None
     return objective
 
@@ -76,7 +77,8 @@ def evaluate_trial(
         reply = evaluate_to_reply(objective, trial, remote_live_trial(trial, space, connection), raise_errors)
     finally:
         for stream in (sys.stdout, sys.stderr):  # so that the output is seen even if this process is killed next
-            stream.flush()
+            with contextlib.suppress(Exception):  # the objective may have closed it, or set it to None
+                stream.flush()
     connection.close(*reply)
 
 

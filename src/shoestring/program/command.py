@@ -36,7 +36,7 @@ from typing import Any
 from .._format import duration
 from ..data.outcome import Outcome
 from ..errors import ConfigError
-from ..execution.describe import MAX_TRACEBACK_CHARACTERS
+from ..execution.describe import MAX_TRACEBACK_BYTES
 from ..execution.evaluate import Failure, LiveTrial
 from ..execution.orphan_guard import OrphanGuard
 from ..space.space import Config, Space
@@ -343,7 +343,7 @@ class ProgramObjective:
 
         The end of standard error is kept with the trial as its traceback: the log files are on this machine only.
         """
-        errors = tail(files.err, MAX_TRACEBACK_CHARACTERS).strip()
+        errors = tail(files.err, MAX_TRACEBACK_BYTES).strip()
         line = shorten(" ".join(reason.split()), 500)
         last = f": {shorten(errors.splitlines()[-1].strip())}" if errors else ""
         return Failure(f"{line}{last} (log: {files.err})", traceback=errors or None, **how)

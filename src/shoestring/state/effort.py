@@ -1,14 +1,16 @@
 """How much time a suggestion may take, where the time of the optimizer counts too.
 
 Under a budget in time, and under one in measured seconds, a suggestion that takes longer than what it can save is made with less
-effort. A suggestion of the model is taken to be worth ``WORTH_IN_TRIALS`` random trials: so it may take that many times as long
-as a trial, or the same time is better spent on random ones.
+effort:
 
     "full"      as always
-    "reduced"   hyperparameters are kept for several suggestions, and the acquisition is searched from fewer points
-    "random"    no model
+    "reduced"   hyperparameters are kept for several suggestions, and the acquisition is searched from fewer points. It takes a
+                third of the time, and is nearly as good. So it is better once a suggestion takes as long as FULL_EFFORT_IN_TRIALS
+                trials: then more trials fit into the same time
+    "random"    no model. A suggestion of the model is worth about WORTH_IN_TRIALS random trials. So it has to take longer than
+                these. Then the model gets half of the time, and random trials the other half
 
-Where even "reduced" takes too long, the model gets half of the time, and random trials the other half. What was chosen is stored
+Both numbers are read off ``benchmarks.effort``, parts ``levels`` and ``worth``, on the tuning problems. What was chosen is stored
 with the trial, so that ``replay`` can do the same.
 """
 
@@ -24,7 +26,8 @@ from ..budget import Budget
 from ..data.history import History
 from ..data.trial import State
 
-WORTH_IN_TRIALS = 10.0  # random trials; on the functions of benchmarks/regret EI is ahead of ten times as many by its 40th trial
+FULL_EFFORT_IN_TRIALS = 3.0
+WORTH_IN_TRIALS = 100.0
 TRIALS_TIMED = 20  # the last ones, whose median is the time of a trial
 SHARE_OF_THE_MODEL = 0.5  # of the time, where a suggestion never pays
 SMOOTHING = 0.3  # weight of the last suggestion's time in the running average
@@ -48,10 +51,10 @@ class Effort:
         trial_seconds = typical_seconds(history)
         if trial_seconds is None:
             return "full"
-        worth = WORTH_IN_TRIALS * trial_seconds / workers  # while a suggestion is made, all free workers wait for it
-        if self.seconds.get("full", 0.0) <= worth:
+        if self.seconds.get("full", 0.0) <= FULL_EFFORT_IN_TRIALS * trial_seconds / workers:  # free workers wait for it
             return "full"
-        if self.seconds.get("reduced", 0.0) <= worth:
+        random_seconds = trial_seconds / workers + self.seconds.get("random", 0.0)
+        if self.seconds.get("reduced", 0.0) <= WORTH_IN_TRIALS * random_seconds:
             return "reduced"
         return "reduced" if self.guided <= SHARE_OF_THE_MODEL * (time.perf_counter() - self._began) else "random"
 

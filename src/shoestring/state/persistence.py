@@ -3,12 +3,18 @@
 Kept are the space, the settings, the trials and the queue. Method, model and rules are code: their text is kept where they have
 one (``EI()``, see ``registry``), so that the command line and ``Study.load`` can go on with them. The keys below are a stored
 format: they stay as they are.
+
+Each study has an identity, a UUID that is made with the study. A name does not identify a study: it may be removed and made anew,
+and another storage may have one of the same name. What is kept outside of the storage (checkpoints, logs, approvals) goes by the
+identity.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -28,6 +34,8 @@ log = logging.getLogger("shoestring")
 KEYS = ("direction", "seed", "initial", "unit", "per_hour")
 LEASE_SECONDS = 60.0  # how long the trials of a lost worker stay reserved
 JSON_VERSION = 1
+ID_KEY = "id"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def settings_to_dict(settings: StudySettings, space: Space | None = None) -> dict[str, Any]:
@@ -53,14 +61,40 @@ def open_study(
     space = known_space(found, space, extend)
     if found is not None:
         adopt_settings(settings, found)
-    record, new = storage.begin(name, settings_to_dict(settings, space))
+    record, new = storage.begin(name, settings_to_dict(settings, space) | {ID_KEY: settings.id or new_id()})
     if not new:  # another process may have been faster
         if not extend:
             require_same(Space.from_json(record.settings["space"]), space, name)
         adopt_settings(settings, record)
         if extend:
             save_wider_space(storage, record, space, settings)
+    settings.id = read_id(record.settings)
     return StudyState(storage, record.id, name, space, settings, lease=lease)
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def read_id(settings: Mapping[str, Any]) -> str:
+    """The identity in a study's settings. Empty if there is none: also for a text that is no UUID, which may be forged."""
+    found = settings.get(ID_KEY)
+    return found if isinstance(found, str) and _UUID.fullmatch(found) else ""
+
+
+def study_id(state: StudyState) -> str:
+    """The identity of a study. A study that was made before there were identities gets one now."""
+    while not state.settings.id:
+        record = find_record(state.storage, state.name)
+        if record.id != state.study:
+            raise StudyError(f"study {state.name!r} was deleted in {state.storage.url} and made anew; open it again")
+        made = read_id(record.settings) or new_id()
+        try:
+            state.storage.revise(state.study, {ID_KEY: made}, if_still={ID_KEY: record.settings.get(ID_KEY)})
+        except Conflict:  # another process was faster
+            continue
+        state.settings.id = made
+    return state.settings.id
 
 
 def adopt_settings(settings: StudySettings, found: StudyRecord) -> None:
@@ -167,7 +201,9 @@ def to_json(state: StudyState) -> str:
     settings = settings_to_dict(state.settings, state.space)
     trials = [trial.to_dict() | {"basis": {}} for trial in state.trials]  # by a clock that stays here
     queue = [[dict(each.config), dict(each.suggestion)] for each in state.queue]
-    head = {"shoestring": JSON_VERSION, "name": state.name, "seconds": state.run_status.seconds}
+    head: dict[str, Any] = {"shoestring": JSON_VERSION, "name": state.name, "seconds": state.run_status.seconds}
+    if state.settings.id:
+        head[ID_KEY] = state.settings.id
     if attrs := dict(StudyAttributes(state)):
         head["attrs"] = attrs
     return json.dumps(head | settings | {"trials": trials, "queue": queue}, allow_nan=False)
@@ -195,6 +231,9 @@ def json_arguments(state: Mapping[str, Any]) -> dict[str, Any]:
 def fill_from_json(state: StudyState, stored: Mapping[str, Any]) -> None:
     """Write the trials and the queue of a JSON text into a new study."""
     state.settings.unit = stored["unit"]
+    if known := read_id(stored):
+        state.save_settings({ID_KEY: known})
+        state.settings.id = known
     state.run_status.set_seconds(float(stored["seconds"]))
     for record in stored["trials"]:
         state.add(Trial.from_dict(record))

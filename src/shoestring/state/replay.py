@@ -3,6 +3,10 @@
 Each trial stores what its suggestion was made from (``basis``): which trials it has ``seen`` (the study's clock then), how many
 ``reports`` there were of those without a result, its ``spending``, its place in a ``batch``, and its ``space`` if the study was
 extended. From these, the seed and the code it must come out the same, in any process and with any number of workers.
+
+The same means bit for bit on the same processor and with the same versions of NumPy and SciPy. Another processor may use another
+kernel of the linear algebra library, which rounds differently: then numbers may differ by about 1e-15. So a suggestion agrees if
+it is within REPLAY_TOLERANCE, and those that are equal bit for bit are counted apart.
 """
 
 from __future__ import annotations
@@ -11,16 +15,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from ..data.history import History
 from ..data.trial import State, Trial
 from ..search.base import SearchContext
 from ..search.batch import suggest_many
 from ..search.budget_filter import filter_by_budget
 from ..search.random import Random
-from ..space.space import Config
+from ..space.space import Config, Space
 from ..storage.base import StoredTrial
 from ..surrogate.belief import Spending
 from .suggester import Suggester
+
+REPLAY_TOLERANCE = 1e-6  # of a parameter's range: rounding is amplified by the search for a maximum, but never as far as this
 
 
 @dataclass(frozen=True)
@@ -29,16 +37,18 @@ class Replay:
 
     checked           suggestions that were computed again;   passed_over  trials that were not suggested: enqueued or added
     first_difference  the first trial that comes out differently, and how; None if there is none
+    identical         suggestions that are equal bit for bit: the others differ by less than REPLAY_TOLERANCE
     """
 
     checked: int
     passed_over: int
     first_difference: tuple[int, str] | None
+    identical: int = 0
 
 
 def replay(suggester: Suggester) -> Replay:
     """Compute every suggestion again, in order, until one differs."""
-    state, checked, passed_over = suggester.state, 0, 0
+    state, checked, passed_over, identical = suggester.state, 0, 0, 0
     stored = state.storage.changes_since(state.study, 0).trials
     for trial in [each.trial for each in stored]:
         if "seen" not in trial.basis:
@@ -46,9 +56,17 @@ def replay(suggester: Suggester) -> Replay:
             continue
         config, again = as_suggested(trial), suggest_again(suggester, trial, stored)
         checked += 1
-        if config != again:
-            return Replay(checked, passed_over, (trial.number, describe_difference(config, again)))
-    return Replay(checked, passed_over, None)
+        identical += config == again
+        if config != again and not agree(config, again, suggester.state.spaces[-1]):
+            return Replay(checked, passed_over, (trial.number, describe_difference(config, again)), identical)
+    return Replay(checked, passed_over, None, identical)
+
+
+def agree(one: Config, other: Config, space: Space) -> bool:
+    """Whether two configs are the same but for rounding: each number by its coordinate in the unit cube."""
+    if one.keys() != other.keys():
+        return False
+    return bool(np.abs(space.encode(one) - space.encode(other)).max(initial=0.0) <= REPLAY_TOLERANCE)
 
 
 def as_suggested(trial: Trial) -> Config:

@@ -44,6 +44,7 @@ class StudySettings:
     unit      of the trials' costs;   per_hour  what an hour costs in it, None if that is not known
     budget    that of the last run, or the one that ``ask`` plans with
     code      the texts of method, stop, model, cost_model and subset; None where there is no such text
+    id        the identity of the study, see ``persistence.study_id``; empty if it is stored without one
     """
 
     direction: Direction
@@ -53,6 +54,7 @@ class StudySettings:
     per_hour: float | None = None
     budget: Budget | None = None
     code: Mapping[str, str | None] = field(default_factory=dict)
+    id: str = ""
 
     @property
     def maximize(self) -> bool:
