@@ -69,7 +69,7 @@ def in_time(name: str, seed: int, mode: str, pause: float) -> dict[str, Any]:
     method = st.Random() if mode == "random" else "auto"
     study = st.Study(shoestring_space(problem), method, None, seed)
     if mode in ("full", "reduced"):
-        study.suggester.effort.choose = lambda history, workers: mode  # type: ignore[method-assign]
+        study.suggester.effort.choose = lambda history, workers, **how: mode  # type: ignore[method-assign]
     result = study.minimize(with_pause(problem.evaluate, pause), st.Budget(seconds=SECONDS), progress=False)
     levels = [trial.basis.get("effort", "full") for trial in result.history]
     return {

@@ -39,6 +39,14 @@ def _verbosity():
         log.setLevel(logging.NOTSET)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _configuration(tmp_path_factory):
+    """The configuration folder of the tests, also of processes that they start: that of the user is left alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def server():
     """One PostgreSQL server for all tests, each of which has a schema of its own."""

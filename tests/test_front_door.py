@@ -242,7 +242,7 @@ def test_a_prior_brings_what_fits_and_says_what_it_left_out(caplog):
     assert study.history[0].metrics == {"auc": 0.5}
     assert study.history.spent == 0.0
     assert "3 trials of study 'old' taken" in caplog.text
-    assert "1 (x = -0.5 lies outside its bounds [0, 1])" in caplog.text
+    assert "1 (x lies outside its bounds [0, 1])" in caplog.text
     assert "1 (running)" in caplog.text
     assert study.minimize(value, 2).history.trials_used == 2
 

@@ -6,6 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MAX_EXACT_HOURS = 1e6  # a longer time is rounded: its minutes say nothing
+
 
 def rounded(value: float | None, digits: int = 4) -> str:
     """A number with ``digits`` significant digits, without trailing zeros; "-" for None."""
@@ -24,6 +26,8 @@ def duration(seconds: float) -> str:
         return f"{seconds * 1000:.3g} ms"
     if seconds < 59.95:
         return f"{seconds:.3g} s"
+    if seconds > MAX_EXACT_HOURS * 3600:
+        return f"{seconds / 3600:.3g} h"
     whole = round(seconds)
     if whole < 3600:
         return f"{whole // 60} m {whole % 60:02d} s"

@@ -52,8 +52,18 @@ OF_A_TRIAL = {
     "set_user_attr": "trial.set_attr(name, value)",
     "user_attrs": "trial.attrs",
     "suggest_float": "lr=st.Float(low, high) in the space, and config[...] in the objective",
+    "suggest_loguniform": "lr=st.Float(low, high, log=True) in the space, and config[...] in the objective",
+    "suggest_uniform": "lr=st.Float(low, high) in the space, and config[...] in the objective",
     "suggest_int": "depth=st.Int(low, high) in the space, and config[...] in the objective",
     "suggest_categorical": 'act=st.Choice("a", "b") in the space, and config[...] in the objective',
+}
+OF_A_RECORD = {
+    "params": "trial.config",
+    "user_attrs": "trial.attrs",
+    "values": "trial.value",
+    "intermediate_values": "trial.reports",
+    "datetime_start": "trial.asked_at, in seconds since 1970",
+    "duration": "trial.seconds",
 }
 ARGUMENTS = {
     "n_trials": "budget=20 for 20 trials in all",
@@ -62,6 +72,7 @@ ARGUMENTS = {
     "sampler": "method=st.TPE(), method=st.Random(), ...",
     "pruner": "st.Fidelity(1, 50) in the space, and trial.should_stop() in the objective",
     "study_name": 'name="..."',
+    "directions": "one objective is optimized; weigh several into one value, and keep the others as metrics",
     "load_if_exists": "nothing: a stored study is continued",
     "catch": "max_failures=20; a trial that fails does not end a run",
     "show_progress_bar": "progress=True",
@@ -98,11 +109,13 @@ def hint_arguments(function: Callable[Arguments, Returned]) -> Callable[Argument
     known = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     place = known.index("budget") if "budget" in known[: code.co_argcount] else None  # where it may be given by position
 
+    callable_name = "Study" if function.__name__ == "__init__" else function.__name__
+
     @functools.wraps(function)
     def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Returned:
         for name in kwargs:
             if name not in known and name in ARGUMENTS:
-                raise TypeError(f"{function.__name__}() has no argument {name}=; write: {ARGUMENTS[name]}")
+                raise TypeError(f"{callable_name}() has no argument {name}=; write: {ARGUMENTS[name]}")
         if place is not None and len(args) <= place and "budget" not in kwargs:
             limit = "; timeout= is the limit for one trial" if "timeout" in kwargs else ""
             raise BudgetError(f"{function.__name__}() needs a budget; {HOW_TO_WRITE}{limit}")

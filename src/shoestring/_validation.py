@@ -12,7 +12,7 @@ from .errors import BudgetError, MethodError, ShoestringError
 
 _UNITS = {
     0.001: "ms millisecond milliseconds", 1.0: "s sec secs second seconds", 60.0: "m min mins minute minutes",
-    3600.0: "h hr hrs hour hours", 86400.0: "d day days",
+    3600.0: "h hr hrs hour hours", 86400.0: "d day days", 604800.0: "w week weeks",
 }  # fmt: skip
 SECONDS_OF = {word: seconds for seconds, words in _UNITS.items() for word in words.split()}
 _TIME = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([a-z]+)\s*")

@@ -79,6 +79,7 @@ class Allowance:
 HOW_TO_WRITE = 'give "10m" (time), "20 USD" (cost), a number of trials, or st.Budget(...)'
 MIN_LIKENESS = 0.7  # of a unit to a word for time, from which it is taken for a typing error
 _AMOUNT = re.compile(r"\s*(?P<number>\d+\.?\d*|\.\d+)\s*(?P<unit>[^\W\d_]{2,}|[$€£¥])\s*")
+UNITS_IN_WORDS = ("credits", "dollars", "euros", "joules", "points", "tokens", "units")  # others have a capital: USD, kWh
 
 
 def read_budget(budget: Any) -> Budget:
@@ -97,8 +98,11 @@ def read_budget(budget: Any) -> Budget:
     raise BudgetError(f"budget={budget!r} cannot be read; {HOW_TO_WRITE}")
 
 
-def read_budget_text(text: str) -> Budget:
-    """A budget from ``10m`` or ``10 minutes`` (time), ``40`` or ``40 trials``, or ``20 USD`` (cost in a unit)."""
+def read_budget_text(text: str, unit: str | None = None) -> Budget:
+    """A budget from ``10m`` or ``10 minutes`` (time), ``40`` or ``40 trials``, or ``20 USD`` (cost in a unit).
+
+    A unit that looks like an ordinary word is refused, unless it is the given ``unit`` of costs: "40 trails" is no cost.
+    """
     words = text.strip()
     if words.isdecimal():
         return Budget(trials=int(words))
@@ -108,8 +112,14 @@ def read_budget_text(text: str) -> Budget:
         found = _AMOUNT.fullmatch(words)
         if found is None:
             raise BudgetError(f"budget={text!r} cannot be read; {HOW_TO_WRITE}") from None
-        if difflib.get_close_matches(found["unit"].lower(), SECONDS_OF, cutoff=MIN_LIKENESS):  # "10 minuts" is no cost
+        word = found["unit"]
+        if difflib.get_close_matches(word.lower(), SECONDS_OF, cutoff=MIN_LIKENESS) and word != unit:  # "10 minuts" is no cost
             raise
     if found["unit"].lower() in ("trial", "trials"):
         return Budget(trials=float(found["number"]))  # type: ignore[arg-type]  # checked there
-    return Budget(cost=float(found["number"]), unit=found["unit"])
+    if word.islower() and word != unit and word not in UNITS_IN_WORDS:
+        raise BudgetError(
+            f"budget={text!r} cannot be read: {word} is no time and no known unit; for trials write {found['number']!r}, "
+            f"for a cost in {word} st.Budget(cost={found['number']}, unit={word!r})"
+        )
+    return Budget(cost=float(found["number"]), unit=word)

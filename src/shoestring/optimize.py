@@ -18,14 +18,15 @@ from .report.result import Result
 from .space.space import Space
 from .state.persistence import LEASE_SECONDS
 from .storage import Storage
+from .storage.trial_lifecycle import MAX_RETRIES
 from .study import INITIAL_TRIALS, Callback, Study
 from .surrogate.base import Surrogate
 from .surrogate.subset import Subset
 from .termination.base import Rule
 
 RUN_OPTIONS = (
-    "workers", "executor", "timeout", "retries", "threads", "callbacks", "raise_errors", "fail_fast", "max_failures",
-    "on_interrupt", "progress", "confirm",
+    "workers", "executor", "timeout", "retries", "max_retries", "threads", "callbacks", "raise_errors", "fail_fast",
+    "max_failures", "on_interrupt", "progress", "confirm",
 )  # fmt: skip
 
 
@@ -42,6 +43,7 @@ def minimize(
     executor: Any = None,
     timeout: float | str | None = None,
     retries: int = 0,
+    max_retries: int = MAX_RETRIES,
     threads: bool = False,
     callbacks: Callback | Iterable[Callback] = (),
     raise_errors: bool = False,
@@ -96,6 +98,7 @@ def maximize(
     executor: Any = None,
     timeout: float | str | None = None,
     retries: int = 0,
+    max_retries: int = MAX_RETRIES,
     threads: bool = False,
     callbacks: Callback | Iterable[Callback] = (),
     raise_errors: bool = False,
@@ -137,6 +140,7 @@ def _optimize(
         check_objective(objective, space)
     if options["unit"] is not None and limit.unit not in (None, options["unit"]):
         raise BudgetError(f"unit={options['unit']!r} and a budget in {limit.unit}: costs have one unit; give one of the two")
+    options["unit"] = limit.unit if options["unit"] is None else options["unit"]
     if options["name"] is None:
         options["name"] = name_of(objective, default="study")
     study = Study(space, direction=direction, **options)

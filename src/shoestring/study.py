@@ -53,6 +53,7 @@ from .state.results import Results, merged_outcome
 from .state.study_state import StudySettings
 from .state.suggester import Suggester
 from .storage import Storage, open_storage
+from .storage.trial_lifecycle import MAX_RETRIES
 from .study_view import StudyView
 from .surrogate.base import Surrogate, check_surrogate, with_subset
 from .surrogate.gp import GP
@@ -162,6 +163,7 @@ class Study(StudyView):
         check_parts(space, search, surrogate, costs)
         self._checkpoints = Checkpoints(checkpoints)
         where = open_storage("memory" if storage is None else storage)
+        self._opened_storage = where is not storage  # what it has opened itself, it closes
         named, seconds = "study" if name is None else name, duration_seconds(lease, "lease")
         self.state = open_study(where, named, space, settings, extend=extend, lease=seconds)
         self._checkpoints.identity = partial(study_id, self.state)
@@ -169,8 +171,7 @@ class Study(StudyView):
         self._results = Results(self.state)
         if prior:
             configure_logging()  # what was left out is to be seen
-            with self.state.lock:
-                self.state.refresh()
+            with self.state.asking():  # of several processes that begin together, one takes it
                 add_prior(self.state, prior)
 
     # -- ask and tell ------------------------------------------------------------------------------------------------
@@ -280,6 +281,7 @@ class Study(StudyView):
         executor: Any = None,
         timeout: float | str | None = None,
         retries: int = 0,
+        max_retries: int = MAX_RETRIES,
         threads: bool = False,
         callbacks: Callback | Iterable[Callback] = (),
         raise_errors: bool = False,
@@ -300,10 +302,12 @@ class Study(StudyView):
                       ``workers`` at once, by default as many as it says that it can run
         timeout       of a trial, "10m" or seconds: then it is killed and has failed, with a cost that is a lower bound
         retries       how often a trial that failed by an exception or a crash is tried again, as another trial
+        max_retries   how often a config is asked again whose worker was lost (its process or machine has died): after that, its
+                      trial has failed
         callbacks     called with (study, trial) after each trial
         raise_errors  raise the first error of the objective
-        fail_fast     False: go on, however many trials fail
-        max_failures  where failing is normal: ObjectiveError once more trials than this have failed
+        fail_fast     False: go on, however many trials fail, up to max_failures
+        max_failures  where failing is normal: ObjectiveError once more trials of this run than this have failed
         on_interrupt  after Ctrl-C: "raise" KeyboardInterrupt once all is saved and the summary is printed, or "return" the
                       result. By default "raise", and "return" in a notebook. SIGTERM saves, then ends the process
         progress      True: show it also where the output is no terminal. False: never
@@ -327,6 +331,7 @@ class Study(StudyView):
         executor: Any = None,
         timeout: float | str | None = None,
         retries: int = 0,
+        max_retries: int = MAX_RETRIES,
         threads: bool = False,
         callbacks: Callback | Iterable[Callback] = (),
         raise_errors: bool = False,
@@ -364,6 +369,7 @@ class Study(StudyView):
         progress: bool | None = None,
         confirm: bool | Callable[[], bool] = False,
         retries: int = 0,
+        max_retries: int = MAX_RETRIES,
         log_trials: bool = True,
     ) -> Result:
         """The loop itself, over a ``TrialExecutor``: for those who bring one of their own. The options as for ``minimize``.
@@ -382,8 +388,8 @@ class Study(StudyView):
         runner = Runner(
             self.suggester, self._results, executor, limit,
             checkpoints=self._checkpoints, on_result=[partial(call, self) for call in calls], progress=progress, confirm=confirm,
-            retries=whole_number(retries, "retries", 0), failures=FailureLimit(bool(fail_fast), allowed),
-            log_trials=log_trials,
+            retries=whole_number(retries, "retries", 0), max_retries=whole_number(max_retries, "max_retries", 0),
+            failures=FailureLimit(bool(fail_fast), allowed), log_trials=log_trials,
         )  # fmt: skip
         verdict = runner.run()
         result = self._result(self.state.detached_history(), verdict, limit, runner.known)
@@ -436,7 +442,33 @@ class Study(StudyView):
         0.05
         """
         where = open_storage(storage, create=False)
-        return cls(storage=where, **load_arguments(find_record(where, name), code))
+        study = cls(storage=where, **load_arguments(find_record(where, name), code))
+        study._opened_storage = where is not storage
+        return study
+
+    def close(self) -> None:
+        """Close what the study has open: its connections to the database, and the thread that renews its leases.
+
+        A trial that it has asked and not told is asked again when its lease ends, unless it is told before. Connections that
+        another study of this process uses stay open, and so does a storage that you have opened yourself (``st.open_storage``).
+        To close a study twice is no error, and a closed one can be used: then it opens its connections again. A study in memory
+        has nothing to close. ``with`` closes it at the end of the block:
+
+        >>> with st.Study(st.Space(x=st.Float(0, 1)), storage="tune.db") as study:
+        ...     trial = study.tell(study.ask(), 0.25)
+        >>> study.best.value
+        0.25
+        >>> study.close()
+        """
+        self.state.close_leases()
+        if self._opened_storage:
+            self.storage.close_connections()
+
+    def __enter__(self) -> Study:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def to_json(self) -> str:
         """The whole state as text. Method, models and rule are code: give them to ``from_json`` again.

@@ -45,13 +45,14 @@ class StudyView:
         history, settings = self.state.history, self.state.settings
         if self.state.heartbeat is not None and not len(history):
             record = self.storage.find(self.name)
-            count = plural(0 if record is None else record.trials, "trial")
+            count = plural(0 if record is None else record.counted, "trial")
             return f"Study {self.name!r} to {settings.direction}: {count} in {self.storage.url}, not read yet"
         best = history.best
         value = "nothing finished yet" if best is None else f"best {rounded(best.value)} (trial {best.number})"
         where = "in memory" if self.state.heartbeat is None else f"in {self.storage.url}"
         spent = f"spent {amount(history.spent, settings.unit)}"
-        return f"Study {self.name!r} to {settings.direction}: {plural(len(history), 'trial')}, {value}, {spent}, {where}"
+        count = plural(history.trials_started, "trial")
+        return f"Study {self.name!r} to {settings.direction}: {count}, {value}, {spent}, {where}"
 
     # -- what it was made with ---------------------------------------------------------------------------------------
 
@@ -266,7 +267,13 @@ class StudyView:
 
     @property
     def checkpoints(self) -> Path | None:
-        """The folder that holds the checkpoint folders; None: a temporary one, made when it is needed. It can be set."""
+        """The folder that holds the checkpoint folders; None: a temporary one, made when it is needed. It can be set.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1)))
+        >>> study.checkpoints = "saved"
+        >>> study.checkpoints.name
+        'saved'
+        """
         return self._checkpoints.root
 
     @checkpoints.setter

@@ -47,6 +47,12 @@ def begin(folder: Path, *words: str, code: str = BOWL, trials: int = 3, argument
     return call("run", *SPACE, *QUICK, "--budget", str(trials), *words, "--", *program, *arguments)
 
 
+def log_folder(folder: Path, name: str = "train") -> Path:
+    """The log folder of the only study of that name."""
+    [found] = (folder / "shoestring-logs").glob(f"{name}-????????")
+    return found
+
+
 def environment() -> dict[str, str]:
     """Environment variables for real processes: warnings are errors, one thread."""
     return {**os.environ, "PYTHONWARNINGS": "error", "OPENBLAS_NUM_THREADS": "1"}

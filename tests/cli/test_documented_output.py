@@ -25,7 +25,8 @@ def steps(text: str) -> list[tuple[list[str], list[str]]]:
 
 
 def bare(line: str) -> str:
-    """A line without its numbers and the width of its columns."""
+    """A line without its numbers, the identity of its study and the width of its columns."""
+    line = re.sub(r"-[0-9a-f]{8}\b", "-#", line)
     return re.sub(r"\s+", " ", re.sub(r"[-+\d.e]*\d[\d.e+-]*( m?s\b)?", "#", line)).strip()
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import sqlite3
 import warnings
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import shoestring as st
+from shoestring.errors import StudyError
 from shoestring.integrations import optuna_database
 from shoestring.integrations.optuna_database import read_study
 from tests.cli.programs import call, read
@@ -167,6 +170,36 @@ def test_a_bomb_in_a_cell_does_not_run(here: Path, database: Path) -> None:
     assert run.exit_code == 1
     assert "cannot be read" in run.stderr
     assert not (here / "boom").exists()
+
+
+FORGED = ["x", 1e308, None, "[]", '{"name": "IntDistribution", "attributes": {}}', "[" * 99_999]
+
+
+def test_a_damaged_database_is_an_error_and_never_a_raw_traceback(tmp_path: Path, database: Path) -> None:
+    good, path, failures = database.read_bytes(), tmp_path / "optuna.db", 0
+    tables = ["version_info", "studies", "study_directions", "trials", "trial_params", "trial_values"]
+    for table in tables:
+        with closing(sqlite3.connect(database)) as connection:
+            columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        for column in columns:
+            for forged in FORGED:
+                path.write_bytes(good)
+                with closing(sqlite3.connect(path)) as connection, contextlib.suppress(sqlite3.Error):
+                    connection.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = 1", (forged,))
+                    connection.commit()
+                try:
+                    read_study(f"sqlite:///{path}", "xgb")
+                except StudyError:
+                    failures += 1
+    assert failures > 30
+
+
+def test_a_torn_database_is_an_error(tmp_path: Path, database: Path) -> None:
+    path = tmp_path / "optuna.db"
+    for size in (0, 100, 4096, 20_000):
+        path.write_bytes(database.read_bytes()[:size])
+        with pytest.raises(StudyError, match="not a database of Optuna's, or it cannot be read"):
+            read_study(f"sqlite:///{path}", "xgb")
 
 
 def test_neither_optuna_nor_pickle_is_needed() -> None:

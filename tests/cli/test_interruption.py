@@ -63,7 +63,7 @@ def running(here: Path, count: int) -> list[int]:
     """Wait until so many programs run; return their process numbers."""
     until = time.monotonic() + 60
     while time.monotonic() < until:
-        texts = [path.read_text() for path in sorted((here / "shoestring-logs" / "train").glob("*.out"))]
+        texts = [path.read_text() for path in sorted((here / "shoestring-logs").glob("train-*/*.out"))]
         if len([text for text in texts if text.endswith("\n")]) >= count:
             return [int(text.split()[0]) for text in texts]
         time.sleep(0.02)

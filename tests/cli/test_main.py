@@ -17,6 +17,7 @@ from shoestring.cli import show as show_module
 from shoestring.cli.console import hide_passwords, sqlite_path, storage_arguments
 from shoestring.cli.main import main
 from tests.cli.programs import QUICK, SPACE, begin, call, environment, read, script
+from tests.storage.test_addresses import LEAKY
 
 SECRET = "s3cr:t%40"
 ADDRESS = f"postgresql://me:{SECRET}@127.0.0.1:1/db"  # no server listens there
@@ -62,6 +63,19 @@ def test_an_unexpected_error_is_shown_without_passwords(here: Path, monkeypatch:
     assert "me:***@127.0.0.1" in run.stderr
 
 
+@pytest.mark.parametrize("address", LEAKY)
+def test_no_secret_of_an_address_is_printed(here: Path, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shoestring.storage.postgres.PostgresServer.first_wait_seconds", 0.0)
+    said = [call("ls", "--storage", address), call("doctor", "--json", f"--storage={address}")]
+    said += [call("import", "optuna", address), call("show", address), call("show", "a", address), call("ls", f"--storge={address}")]
+    if "\0" not in address:
+        monkeypatch.setenv("SHOESTRING_STORAGE", address)
+        said.append(call("show", "a"))
+    assert [run.output for run in said if "s3cret" in run.output] == []
+    assert 0 not in [run.exit_code for run in said]
+    assert list(here.iterdir()) == []
+
+
 @pytest.mark.parametrize("words", [["ls"], ["ls", "--json"], ["doctor"], ["doctor", "--json"], ["show", "a"], ["db", "check"]])
 def test_a_password_appears_nowhere(here: Path, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if the server cannot be reached."""
@@ -76,8 +90,9 @@ def test_a_password_appears_nowhere(here: Path, words: list[str], monkeypatch: p
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SHOESTRING_STORAGE", raising=False)
-    assert hide_passwords(f"see {ADDRESS} and postgresql://u@h/d?password=x&a=b") == (
-        "see postgresql://me:***@127.0.0.1:1/db and postgresql://u@h/d?password=***&a=b"
+    assert hide_passwords(f"see {ADDRESS}, sorry") == "see postgresql://me:***@127.0.0.1:1/db, sorry"
+    assert hide_passwords("see postgresql://u@h/d?password=x&sslmode=require&passwd=x") == (
+        "see postgresql://u@h/d?password=***&sslmode=require&passwd=***"
     )
     assert hide_passwords("(postgresql://u:p/w:d@h:1/d)") == "(postgresql://u:***@h:1/d)"
     assert hide_passwords("host=h user=u password=x dbname=d") == "host=h user=u password=*** dbname=d"

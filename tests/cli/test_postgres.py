@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import QUICK, SPACE, begin, call, environment, script
+from tests.cli.programs import QUICK, SPACE, begin, call, environment, log_folder, script
 from tests.storage.server import PASSWORD, QUOTED, Server
 
 
@@ -49,4 +49,4 @@ def test_several_coordinators_share_one_study(here: Path, server: Server) -> Non
         assert process.returncode == 0, errors
     found = json.loads(call("show", "train", "--json", "--storage", where).stdout)
     assert (found["trials"], found["states"]) == (30, {"done": 30})
-    assert len(list((here / "shoestring-logs" / "train").glob("*.out"))) == 30
+    assert len(list(log_folder(here).glob("*.out"))) == 30

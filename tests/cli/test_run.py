@@ -9,7 +9,7 @@ import pytest
 
 import shoestring as st
 from shoestring.storage import open_storage
-from tests.cli.programs import BOWL, QUICK, SPACE, begin, call, read, script
+from tests.cli.programs import BOWL, QUICK, SPACE, begin, call, log_folder, read, script
 
 
 def test_a_run_from_beginning_to_end(here: Path) -> None:
@@ -19,15 +19,15 @@ def test_a_run_from_beginning_to_end(here: Path) -> None:
     assert "\x1b" not in run.output
     assert "x        real number from 0 to 1" in run.stdout
     assert "4 trials" in run.stdout
-    assert "shoestring.db; logs in shoestring-logs/train" in run.stdout
+    assert "shoestring.db; logs in shoestring-logs/train-" in run.stdout
     assert run.stdout.splitlines()[-1] == "next: shoestring best train"
     assert "shoestring resume train --budget MORE" in run.stdout
     assert (here / "shoestring.db").is_file()
-    assert len(list((here / "shoestring-logs" / "train").glob("trial-*.out"))) == 4
+    assert len(list(log_folder(here).glob("trial-*.out"))) == 4
     shown = read("show", "train")
     assert (shown["trials"], shown["states"], shown["unit"]) == (4, {"done": 4}, "s")
     assert shown["run"]["command"][1:] == ["train.py", "{x}", "{y}"]
-    assert (here / "shoestring-logs" / "train" / "trial-00002.out").read_text().startswith("training\n0.")
+    assert (log_folder(here) / "trial-00002.out").read_text().startswith("training\n0.")
 
 
 def test_the_same_command_again_continues_the_study(anywhere: Path) -> None:
@@ -101,7 +101,7 @@ print(float(sys.argv[1]) + float(sys.argv[2]))
 """
     run = begin(here, "--workers", "4", code=code, trials=4)
     assert run.exit_code == 0, run.output
-    spans = [tuple(map(float, path.read_text().split())) for path in (here / "shoestring-logs" / "train").glob("*.err")]
+    spans = [tuple(map(float, path.read_text().split())) for path in log_folder(here).glob("*.err")]
     assert len(spans) == 4
     assert max(began for began, _ in spans) < min(ended for _, ended in spans)
 
@@ -334,5 +334,5 @@ print(1.0)
         call("enqueue", "train", "x=2", f"n={n}")
     run = call("resume", "--budget", "4")
     assert run.exit_code == 0, run.output
-    first, second = ((here / "shoestring-logs" / "train" / f"trial-0000{k}.out").read_text().split()[0] for k in (2, 3))
+    first, second = ((log_folder(here) / f"trial-0000{k}.out").read_text().split()[0] for k in (2, 3))
     assert int(second) == int(first) + 1

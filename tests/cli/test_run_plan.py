@@ -71,13 +71,13 @@ def test_a_study_is_named_after_its_script_or_file() -> None:
 def test_a_plan_can_be_stored_and_read_back() -> None:
     options = {"command": ["python", "train.py", "{x}"], "budget": "10m", "workers": 3, "timeout": "2m", "retries": 1}
     plan = make_plan(options, None)
-    assert (plan.name, plan.address, plan.timeout, plan.logs) == ("train", "shoestring.db", 120.0, "shoestring-logs/train")
+    assert (plan.name, plan.address, plan.timeout, plan.logs) == ("train", "shoestring.db", 120.0, "")
     stored = json.loads(json.dumps(plan.to_dict()))
     assert plan_from_dict(plan.name, plan.address, stored, {}) == plan
     assert plan_from_dict(plan.name, plan.address, stored, {"workers": 8}).workers == 8
     assert (plan.fail_fast, plan.max_failures) == (True, None)
-    tolerant = make_plan({**options, "max_failures": 20, "no_fail_fast": True}, None)
-    assert (tolerant.fail_fast, tolerant.max_failures) == (False, 20)
+    tolerant = make_plan({**options, "max_failures": 20, "no_fail_fast": True, "max_retries": 0}, None)
+    assert (tolerant.fail_fast, tolerant.max_failures, tolerant.max_retries) == (False, 20, 0)
     assert plan_from_dict("train", "shoestring.db", json.loads(json.dumps(tolerant.to_dict())), {}) == tolerant
     with pytest.raises(click.UsageError, match="workers"):
         make_plan({**options, "workers": 0}, None)
@@ -93,6 +93,7 @@ def test_a_plan_that_an_earlier_version_stored_can_still_be_run() -> None:
     }  # fmt: skip
     plan = plan_from_dict("train", "shoestring.db", stored, {})
     assert (plan.budget, plan.fail_fast, plan.max_failures) == (st.Budget(cost=600, unit="s"), True, None)
+    assert plan.max_retries == 4
 
 
 FILE = """
@@ -104,6 +105,7 @@ budget = "10m"
 max-trials = 40
 per-hour = 3
 maximize = true
+max-retries = 1
 max-failures = 20
 no-fail-fast = true
 
@@ -127,7 +129,7 @@ def test_a_file_means_the_same_as_the_options(tmp_path: Path) -> None:
     options, parameters = read_tune_file(write(tmp_path, FILE))
     assert options == {
         "command": ["python", "train.py", "--lr", "{lr}"], "name": "xgb", "budget": "10m", "max_trials": 40, "per_hour": 3,
-        "maximize": True, "max_failures": 20, "no_fail_fast": True,
+        "maximize": True, "max_retries": 1, "max_failures": 20, "no_fail_fast": True,
     }  # fmt: skip
     assert list(parameters) == ["lr", "act", "drop", "epochs"]
     assert st.Space(parameters)["epochs"].fidelity

@@ -203,7 +203,7 @@ def test_a_crash_or_a_kill_takes_its_own_trial_alone():
     assert states(history) == ["failed", "done", "failed", "failed", "failed", "done", "done", "done"]
     assert history[0].error == "the worker was killed by signal 9 (out of memory?)"
     assert history[2].error == "the worker exited with code 3"
-    assert history[3].error == "the worker exited with code 4"
+    assert history[3].error.startswith("SystemExit: 4 (test_process_pool.py, line ")  # and its worker lives on
     assert "SIGSEGV" in history[4].error
     assert all(trial.cost > 0 and not trial.censored for trial in history)
 

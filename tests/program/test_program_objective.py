@@ -251,9 +251,11 @@ def test_when_the_coordinator_process_is_killed_its_programs_end_too(tmp_path: P
 
 
 def test_the_log_folder_is_named_after_the_study_with_unsafe_characters_replaced() -> None:
-    assert default_log_folder("xgb") == Path("shoestring-logs/xgb")
-    assert default_log_folder("../a b/c") == Path("shoestring-logs/a-b-c")
-    assert default_log_folder("..") == Path("shoestring-logs/study")
+    identity = "1a2b3c4d-0000-4000-8000-000000000000"
+    assert default_log_folder("xgb", identity) == Path("shoestring-logs/xgb-1a2b3c4d")
+    assert default_log_folder("../a b/c", identity) == Path("shoestring-logs/a-b-c-1a2b3c4d")
+    assert default_log_folder("..", identity) == Path("shoestring-logs/study-1a2b3c4d")
+    assert len(default_log_folder("\N{GRINNING FACE}x" * 200, identity).name.encode()) < 255
 
 
 def test_a_log_folder_that_cannot_be_created_is_an_error_before_anything_runs(tmp_path: Path) -> None:

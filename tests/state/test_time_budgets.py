@@ -85,17 +85,18 @@ def history_of(seconds, count=5):
 
 def test_the_level_follows_from_the_times_of_trials_and_suggestions():
     effort = Effort()
-    assert effort.choose(history_of(1e-6), 1) == "full"  # not measured yet: it is tried
+    assert effort.choose(history_of(1e-6), 1, in_time=True) == "full"  # not measured yet: it is tried
     effort.add("full", 0.02)
-    assert effort.choose(history_of(0.01), 1) == "full"  # it takes as long as two trials
-    assert effort.choose(history_of(0.01), 8) == "reduced"  # while eight workers wait for it
+    assert effort.choose(history_of(0.01), 1, in_time=True) == "full"  # it takes as long as two trials
+    assert effort.choose(history_of(0.01), 8, in_time=True) == "reduced"  # while eight workers wait for it
     effort.add("reduced", 0.01)
     effort.guided = math.inf  # the model had its half of the time
-    assert effort.choose(history_of(1e-6), 1) == "random"
-    assert effort.choose(history_of(0.001), 1) == "reduced"
+    assert effort.choose(history_of(1e-6), 1, in_time=True) == "random"
+    assert effort.choose(history_of(0.001), 1, in_time=True) == "reduced"
     effort.add("random", 0.001)  # a random trial takes time too
-    assert effort.choose(history_of(1e-6), 1) == "reduced"
-    assert effort.choose(history_of(1.0, count=0), 1) == "full"
+    assert effort.choose(history_of(1e-6), 1, in_time=True) == "reduced"
+    assert effort.choose(history_of(1e-6), 1, in_time=False) == "random"  # but not under a budget in cost
+    assert effort.choose(history_of(1.0, count=0), 1, in_time=True) == "full"
 
 
 def test_time_counts_under_a_budget_in_time_or_in_measured_seconds():
@@ -106,3 +107,12 @@ def test_time_counts_under_a_budget_in_time_or_in_measured_seconds():
     assert not counts_time(st.Budget(cost=9), paid)
     assert not counts_time(st.Budget(trials=9), measured)
     assert not counts_time(None, measured)
+
+
+def test_a_budget_in_cost_with_a_microsecond_objective_is_not_spent_on_thinking():
+    study = st.Study(SPACE, st.EI(), None, initial=4)
+    study.minimize(bowl_xy, st.Budget(cost=0.01), progress=False)
+    later = [trial.basis.get("effort", "full") for trial in study.history][20:]
+    assert later.count("full") == 0
+    assert later.count("random") > 0
+    assert study.replay().first_difference is None

@@ -26,6 +26,7 @@ class Place:
     server: Server | None = None
     opened: list[Storage] = field(default_factory=list)
     now: float = 1_000_000.0  # of the fake clock, where there is one
+    jump: float = 0.0  # by how much that clock was set
 
     def open(self) -> Storage:
         if self.kind == "memory" and self.opened:
@@ -37,6 +38,7 @@ class Place:
         """Past the storage; ``?`` for values."""
         if self.kind == "sqlite":
             connection = sqlite3.connect(self.path, isolation_level=None)
+            connection.create_function("shoestring_clock", 0, time.time)
             try:
                 return connection.execute(statement, values).fetchall()
             finally:
@@ -61,6 +63,12 @@ class Place:
         self.execute("CREATE TABLE fake_clock (seconds DOUBLE PRECISION)")
         self.execute("INSERT INTO fake_clock VALUES (?)", (self.now,))
         monkeypatch.setitem(schema.CLOCKS, self.kind, FAKE_CLOCK)
+        monkeypatch.setattr("shoestring.storage.sql.steady_seconds", lambda: self.now - self.jump)
+
+    def set_clock_forward(self, seconds: float) -> None:
+        """Set the clock of the database, back if it is negative, while no time passes."""
+        self.jump += seconds
+        self.wait(seconds)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds

@@ -160,6 +160,14 @@ def test_a_file_that_is_moved_away_is_missed(sqlite_place, tmp_path):
     assert len(storage.changes_since(study, 0).queue) == 1
 
 
+@pytest.mark.parametrize("name", ["b" * 300, "b" * 250, "~nobody-of-this-name/b.db", "b\0"])
+def test_a_backup_under_a_name_that_no_file_can_have_is_an_error(sqlite_place, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(StorageError, match=r"cannot be the name of a backup|could not be copied"):
+        sqlite_place.open().backup(name)
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("b")] == []
+
+
 END_ALL = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND datname IS NOT NULL"
 
 

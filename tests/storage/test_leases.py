@@ -8,7 +8,8 @@ import time
 import pytest
 
 from shoestring.data.trial import State
-from shoestring.storage import Lease, open_storage, rows
+from shoestring.storage import Lease, boot_clock, open_storage, rows
+from shoestring.storage.heartbeat import worker_name
 from tests.storage.crowd import context, crowd
 from tests.storage.places import done, lease, running
 
@@ -114,3 +115,80 @@ def test_looking_for_late_trials_takes_no_lock(database):
         assert storage.reap(study, 1.0) == []
         assert storage.changes_since(study, 0).clock == 1
         assert storage.best(study, False) is None
+
+
+# -- clocks that are set -----------------------------------------------------------------------------------------------
+
+
+def opened_by_two_workers(place, monkeypatch, seconds=60.0):
+    """Two storages at a place with a fake clock, as two processes have them, and two trials of workers that renew their leases."""
+    place.use_fake_clock(monkeypatch)
+    storage = place.open()
+    study = storage.begin("study", {})[0].id
+    for number in range(2):
+        storage.write(study, running(number), lease=Lease(worker_name(seconds), f"token {number}", seconds))
+    assert storage.reap(study, None) == []
+    return storage, study
+
+
+def test_a_clock_that_is_set_forward_gives_no_trial_of_a_living_worker_away(database, monkeypatch):
+    storage, study = opened_by_two_workers(database, monkeypatch)
+    database.set_clock_forward(3600.0)
+    assert storage.reap(study, None) == []
+    database.wait(20.0)
+    assert storage.renew(study, {0: "token 0"}, 60.0) == set()  # the other worker is dead
+    assert storage.reap(study, None) == []
+    database.wait(45.0)
+    assert [trial.number for trial in storage.reap(study, None)] == [1]
+
+
+def test_a_clock_that_is_set_back_keeps_no_dead_worker_for_longer_than_two_leases(database, monkeypatch):
+    storage, study = opened_by_two_workers(database, monkeypatch)
+    database.set_clock_forward(-3600.0)
+    for _ in range(5):
+        database.wait(20.0)
+        assert storage.renew(study, {0: "token 0"}, 60.0) == set()
+        gone = [trial.number for trial in storage.reap(study, None)]
+    assert gone == [1]
+    assert storage.changes_since(study, 0).trials[0].trial.state is State.RUNNING
+
+
+def test_a_lease_that_nobody_renews_lasts_as_long_as_it_says(database, monkeypatch):
+    database.use_fake_clock(monkeypatch)
+    storage = database.open()
+    study = storage.begin("study", {})[0].id
+    storage.write(study, running(0), lease=Lease("asked on this host", "token", 86400.0))
+    for _ in range(5):
+        assert storage.reap(study, None) == []
+        database.wait(86400.0 / 6)
+    database.wait(86400.0)
+    assert [trial.number for trial in storage.reap(study, None)] == [0]
+
+
+def test_the_clock_of_a_file_is_not_the_time_of_day_that_somebody_sets(sqlite_place, monkeypatch):
+    """Each process that opens the file after the time of day was set goes by the same clock as before."""
+    right, off = time.time, 0.0
+    monkeypatch.setattr(time, "time", lambda: right() + off)
+    storage = sqlite_place.open()
+    study = storage.begin("study", {})[0].id
+    storage.write(study, running(0), lease=Lease("worker", "token", 0.05))
+    storage.write(study, running(1), lease=Lease("worker", "token", 60.0))
+    time.sleep(0.06)
+    for off in (3600.0, -3600.0):  # noqa: B007 - the clock reads it
+        storage.close_connections()
+        storage = open_storage(sqlite_place.path)
+        storage.renew(study, {1: "token"}, 60.0)
+        clock = storage._database.read(lambda connection: connection.exec_driver_sql("SELECT shoestring_clock()").scalar())
+        assert abs(clock - right()) < 60.0
+    assert [trial.number for trial in storage.reap(study, None)] == [0]
+    storage.close_connections()
+
+
+def test_the_clock_of_a_file_does_not_go_back_when_a_machine_boots_with_a_wrong_time(sqlite_place, monkeypatch):
+    storage = sqlite_place.open()
+    study = storage.begin("study", {})[0].id
+    storage.write(study, running(0), lease=Lease("worker", "token", 0.0))
+    storage.close_connections()
+    monkeypatch.setattr(boot_clock, "boot_name", lambda: "another boot")
+    monkeypatch.setattr(time, "time", lambda: 0.0)  # 1970
+    assert [trial.number for trial in open_storage(sqlite_place.path).reap(study, None)] == [0]

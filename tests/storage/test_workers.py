@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from shoestring.storage.heartbeat import PROC, surely_dead, worker_name
+from shoestring.storage import heartbeat
+from shoestring.storage.heartbeat import PROC, lease_length, surely_dead, worker_name
 
 PRINT_NAME = "from shoestring.storage.heartbeat import worker_name; print(worker_name())"
 
@@ -43,3 +44,31 @@ def test_of_other_names_nothing_is_known(name):
 def test_on_another_machine_nothing_is_known():
     host, *rest = worker_name().split("/")
     assert not surely_dead("/".join([f"not-{host}", *rest[:-1], "1"]))
+
+
+def test_a_process_that_the_system_hides_is_not_dead(tmp_path, monkeypatch):
+    """As ``hidepid=2`` shows /proc to other users: without the folder of the process."""
+    name, (boot, namespace) = worker_name(), (PROC / "sys/kernel/random/boot_id", PROC / "self/ns/pid")
+    (tmp_path / "sys/kernel/random").mkdir(parents=True)
+    (tmp_path / "sys/kernel/random/boot_id").write_text(boot.read_text())
+    (tmp_path / "self/ns").mkdir(parents=True)
+    (tmp_path / "self/ns/pid").symlink_to(namespace.readlink())
+    monkeypatch.setattr(heartbeat, "PROC", tmp_path)
+    assert not surely_dead(name)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    host, place, _, started = name.split("/")
+    assert surely_dead(f"{host}/{place}/{ended.pid}/{started}")  # the system says so of hidden processes too
+
+
+def test_a_process_whose_files_may_not_be_read_is_not_dead(monkeypatch):
+    """As ``hidepid=1`` does it."""
+    name, ticks = worker_name(), heartbeat._start_ticks
+    monkeypatch.setattr(heartbeat, "_start_ticks", lambda process: None if process == os.getpid() else ticks(process))
+    assert not surely_dead(name)
+
+
+def test_a_name_says_how_long_the_leases_of_the_worker_last():
+    assert lease_length(worker_name(2.5)) == 2.5
+    assert lease_length(worker_name()) is lease_length("asked on host") is lease_length("a/b/c/d/e") is None
+    assert not surely_dead(worker_name(60.0))

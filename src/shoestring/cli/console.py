@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..execution.signals import Terminated
+from ..storage.address import STORAGE_VARIABLE, hide_addresses, looks_like_server, shown_address
 
 if TYPE_CHECKING:
     from .. import Study
@@ -33,14 +34,14 @@ if TYPE_CHECKING:
 
 JSON_META_KEY = "shoestring.json"  # in click's meta: whether --json was given
 DEFAULT_STORAGE = "shoestring.db"
-STORAGE_VARIABLE = "SHOESTRING_STORAGE"
 EXIT_SIGINT, EXIT_SIGTERM = 130, 143  # the shell's convention: 128 + the number of the signal
 MIN_WIDTH, MAX_WIDTH = 40, 120  # characters in a line of output
 MAX_NAMES_SHOWN = 10  # names of studies in an error message
 # Stands for code that a study was made with and that could not be stored as text.
 DEFAULT_CODE = {"method": "auto", "stop": None, "model": None, "cost_model": "auto", "subset": "auto"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_PASSWORD = re.compile(r"(?P<before>\w://[^/@\s:]*:)\S*(?=@)|(?P<named>\bpassword=)[^&\s]*", re.IGNORECASE)
+_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://.*", re.DOTALL)
+_given_addresses: list[str] = []  # in the words of the present command
 
 
 # -- errors ----------------------------------------------------------------------------------------------------------
@@ -111,8 +112,30 @@ def printable(text: str) -> str:
 
 
 def hide_passwords(text: str) -> str:
-    """The text with *** in place of the passwords of the addresses in it."""
-    return _PASSWORD.sub(lambda found: f"{found['before'] or found['named']}***", text)
+    """The text without the secrets of the addresses in it, above all of those that this command was given."""
+    from_environment = os.environ.get(STORAGE_VARIABLE)
+    return hide_addresses(text, [*_given_addresses, *([from_environment] if from_environment else [])])
+
+
+def remember_addresses(words: Sequence[str], *, anew: bool = False) -> None:
+    """Note the addresses in the words of a command, so that no message repeats a secret of theirs; ``anew`` forgets others."""
+    if anew:
+        _given_addresses.clear()
+    for word in words:
+        value = word.partition("=")[2] if word.startswith("-") else word
+        found = _ADDRESS.search(word)
+        _given_addresses.extend([value] if "://" in value or looks_like_server(value) else [])
+        _given_addresses.extend([found[0]] if found and found[0] != value else [])
+
+
+def can_ask() -> bool:
+    """Whether there is a person at a terminal who can answer a question. Without one, no command ever waits."""
+    return not json_requested() and all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stderr))
+
+
+def confirmed(question: str) -> bool:
+    """The answer to a question, on a terminal; False elsewhere."""
+    return can_ask() and click.confirm(hide_passwords(printable(question)), err=True)
 
 
 def rows_text(rows: Iterable[tuple[str, str]]) -> str:
@@ -167,15 +190,13 @@ def log_lines(quiet: bool) -> Iterator[None]:
 
 def sqlite_path(address: str) -> Path | None:
     """The file of an SQLite storage; None for a server and for memory."""
-    from ..storage.url import misspelt
-
     path = address.partition(":///")[2] if address.startswith("sqlite:") else address
-    return None if "://" in path or misspelt(path) or path in ("", ":memory:", "memory") else Path(path).expanduser()
+    return None if "://" in path or looks_like_server(path) or path in ("", ":memory:", "memory") else Path(path).expanduser()
 
 
 def storage_arguments(address: str) -> list[str]:
     """The --storage option that a command needs to find the same studies; empty if it finds them without."""
-    return [] if address == os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE) else ["--storage", hide_passwords(address)]
+    return [] if address == os.environ.get(STORAGE_VARIABLE, DEFAULT_STORAGE) else ["--storage", shown_address(address)]
 
 
 @contextmanager
@@ -200,13 +221,13 @@ def find_study(storage: Any, name: str | None, address: str) -> StudyRecord:
     if name is not None:
         found: StudyRecord | None = storage.find(name)
         if found is None:
-            raise CommandError(f"there is no study {name!r} in {hide_passwords(address)}{known_names(storage)}", list_command)
+            raise CommandError(f"there is no study {name!r} in {shown_address(address)}{known_names(storage)}", list_command)
         return found
     studies: list[StudyRecord] = storage.studies()
     if not studies:
-        raise CommandError(f"there are no studies in {hide_passwords(address)}", list_command)
+        raise CommandError(f"there are no studies in {shown_address(address)}", list_command)
     if len(studies) > 1:
-        count = f"there are {len(studies)} studies in {hide_passwords(address)}; give the name of one"
+        count = f"there are {len(studies)} studies in {shown_address(address)}; give the name of one"
         raise CommandError(f"{count}{known_names(storage)}", list_command)
     return studies[0]
 

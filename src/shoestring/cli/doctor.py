@@ -19,6 +19,7 @@ from pathlib import Path
 import click
 
 from .. import __version__
+from ..storage.address import shown_address
 from .console import CommandError, hide_passwords, opened_storage, print_result, shoestring_command, sqlite_path
 from .options import json_option, storage_option
 
@@ -122,7 +123,7 @@ def usable_cores() -> int:
 
 def storage_checks(address: str) -> Iterator[Check]:
     """Whether the storage can be read and written, without creating one."""
-    path, shown = sqlite_path(address), hide_passwords(address)
+    path, shown = sqlite_path(address), shown_address(address)
     if path is not None and not path.is_file():
         folder = path.absolute().parent
         if not folder.is_dir():

@@ -8,7 +8,8 @@ Exit codes, the same for every command:
     143  ended by SIGTERM
 
 With --json there is one JSON document on standard output and nothing else, also for an error and for a wrong command line:
-{"error": ..., "next": ...}. No command waits for an answer on standard input: what cannot be undone needs --yes.
+{"error": ..., "next": ...}. What cannot be undone, and a program that was not approved, needs --yes, or an answer at a terminal.
+Without a terminal no command waits for an answer.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from .console import (
     hide_passwords,
     json_requested,
     print_note,
+    remember_addresses,
     shoestring_command,
 )
 from .demo import demo
@@ -62,6 +64,7 @@ class CommandGroup(click.Group):
     ) -> click.Context:
         """Look for --json first: Click may reject a wrong command line before it has read that option."""
         as_json = "--json" in (args[: args.index("--")] if "--" in args else args)
+        remember_addresses(args, anew=True)
         try:
             context = super().make_context(info_name, args, parent, **extra)
         except click.UsageError as error:

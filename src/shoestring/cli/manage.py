@@ -20,10 +20,13 @@ import click
 from click.shell_completion import get_completion_class
 
 from .._format import plural
+from ..state.persistence import read_id
+from ..storage.address import looks_like_server, parse_server, shown_address
+from .approval import find_all_logs, forget
 from .console import (
     CommandError,
+    confirmed,
     find_study,
-    hide_passwords,
     json_requested,
     load_study,
     opened_storage,
@@ -72,16 +75,26 @@ def stop(name: str | None, reason: str, address: str) -> None:
 @storage_option
 @json_option
 def rm(name: str, yes: bool, address: str) -> None:
-    """Delete a study with all its trials. Its log files are kept."""
+    """Delete a study with all its trials, and its logs and checkpoints on this machine.
+
+    A log folder that does not name this study is not touched, nor are files in it that others put there.
+    """
     with opened_storage(address) as storage:
         record = find_study(storage, name, address)
+        identity = read_id(record.settings)
+        folders = [logs for logs in find_all_logs(identity, name) if logs.owner == identity] if identity else []
         if not yes:
-            what = f"this deletes study {name!r} with {plural(record.trials, 'trial')} from {hide_passwords(address)}"
-            confirmed = shoestring_command("rm", name, "--yes", *storage_arguments(address))
-            raise CommandError(f"{what} and cannot be undone; add --yes to confirm", confirmed)
+            what = f"this deletes study {name!r} with {plural(record.trials, 'trial')} from {shown_address(address)}"
+            what += "".join(f", its logs and checkpoints in {logs.folder}" for logs in folders)
+            if not confirmed(f"{what}. It cannot be undone. Delete it?"):
+                again = shoestring_command("rm", name, "--yes", *storage_arguments(address))
+                raise CommandError(f"{what} and cannot be undone; add --yes to confirm", again)
         storage.delete(record.id)
-    document = {"study": name, "deleted": True, "trials": record.trials}
-    print_result(document, f"study {name} is deleted", shoestring_command("ls", *storage_arguments(address)))
+    removed = [str(logs.folder) for logs in folders if logs.remove()]
+    forget(identity)
+    document = {"study": name, "deleted": True, "trials": record.trials, "folders": removed}
+    text = f"study {name} is deleted" + "".join(f", with {folder}" for folder in removed)
+    print_result(document, text, shoestring_command("ls", *storage_arguments(address)))
 
 
 # -- db --------------------------------------------------------------------------------------------------------------
@@ -109,8 +122,8 @@ def backup(path: Path | None, yes: bool, address: str) -> None:
         storage.backup(new)
         new.replace(path)  # the earlier file stays until the new one is complete
         trials = sum(record.trials for record in storage.studies())
-    document = {"storage": hide_passwords(address), "backup": str(path), "trials": trials}
-    text = f"{hide_passwords(address)} with {plural(trials, 'trial')} is copied to {path}"
+    document = {"storage": shown_address(address), "backup": str(path), "trials": trials}
+    text = f"{shown_address(address)} with {plural(trials, 'trial')} is copied to {path}"
     print_result(document, text, shoestring_command("ls", "--storage", str(path)))
 
 
@@ -124,7 +137,7 @@ def upgrade(address: str) -> None:
     """
     with opened_storage(address) as storage:
         done = storage.upgrade()
-    shown = hide_passwords(address)
+    shown = shown_address(address)
     following = shoestring_command("db", "check", *storage_arguments(address))
     print_result({"storage": shown, "done": done}, f"{shown}: {done}", following)
 
@@ -137,7 +150,7 @@ def check(ctx: click.Context, address: str) -> None:
     """Check that everything in the storage can be read and is consistent. Exit code 1 if not."""
     with opened_storage(address) as storage:
         problems = storage.check()
-    shown = hide_passwords(address)
+    shown = shown_address(address)
     document = {"storage": shown, "ok": not problems, "problems": problems}
     if not problems:
         print_result(document, f"{shown} is intact", shoestring_command("ls", *storage_arguments(address)))
@@ -179,13 +192,16 @@ def export(name: str | None, kind: str | None, output: Path | None, yes: bool, a
     if output is None and json_requested():
         print_result({"study": study.name, "trials": result.to_dicts()}, "")
         return
+    from ..program.result_reader import open_private
+
     text = result.to_csv() if kind == "csv" else "".join(json.dumps(record) + "\n" for record in result.to_dicts())
     data = text.encode("utf-8", "backslashreplace")  # JSON allows a lone surrogate in a name; UTF-8 does not
     if output is None:
         click.echo(data, nl=False)
         return
     try:
-        output.write_bytes(data)
+        with open_private(output) as file:
+            file.write(data)
     except OSError as error:
         following = shoestring_command("export", study.name, "-o", "FILE")
         raise CommandError(f"{output} cannot be written: {error.strerror}", following) from None
@@ -218,15 +234,19 @@ def optuna(url: str, study: str | None, name: str | None, address: str) -> None:
     """
     from ..integrations.optuna_database import read_study
 
+    is_file = "://" not in url or url.startswith("sqlite:///")
+    if looks_like_server(url) or (not is_file and parse_server(url) is None):  # it is not shown, since it may hold a password
+        example = "SCHEME://user:password@host/database, with @ : / in a password written as %40 %3A %2F"
+        raise CommandError(f"this address cannot be read; write {example}", shoestring_command("import", "optuna", "--help"))
     path = sqlite_path(url)
     if path is not None and not path.is_file():
         raise CommandError(f"there is no file {path}", shoestring_command("import", "optuna", "--help"))
     found = read_study(url if "://" in url else f"sqlite:///{url}", study)
-    shown = hide_passwords(address)
+    shown = shown_address(address)
     with opened_storage(address, create=True) as storage:
         title = name or found.name
         if storage.find(title) is not None:
-            words = ["import", "optuna", hide_passwords(url), found.name, "--name", f"{title}-2", *storage_arguments(address)]
+            words = ["import", "optuna", shown_address(url), found.name, "--name", f"{title}-2", *storage_arguments(address)]
             raise CommandError(f"there is already a study {title!r} in {shown}; give another name", shoestring_command(*words))
         imported, counts = import_study(storage, title, found)
         history = imported.history

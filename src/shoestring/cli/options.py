@@ -27,7 +27,8 @@ from ..budget import HOW_TO_WRITE, Budget, read_budget
 from ..errors import BudgetError, ShoestringError, SpaceError
 from ..space.parameters import Choice, Fidelity, Float, Int
 from ..space.space import Parameter
-from .console import DEFAULT_STORAGE, JSON_META_KEY, STORAGE_VARIABLE, opened_storage, sqlite_path
+from ..storage.address import STORAGE_VARIABLE
+from .console import DEFAULT_STORAGE, JSON_META_KEY, opened_storage, sqlite_path
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
@@ -62,11 +63,26 @@ def storage_option(command: Decorated) -> Decorated:
     )(command)
 
 
+def logs_option(command: Decorated) -> Decorated:
+    """``--logs``"""
+    return click.option(
+        "--logs", type=click.Path(file_okay=False), metavar="DIR", help="Log folder.  [default: shoestring-logs/NAME-ID]"
+    )(command)
+
+
 def max_failures_option(command: Decorated) -> Decorated:
     """``--max-failures``"""
     return click.option(
         "--max-failures", type=click.IntRange(min=0), metavar="N",
         help="For programs that often fail: end when more than N trials have failed.",
+    )(command)
+
+
+def max_retries_option(command: Decorated) -> Decorated:
+    """``--max-retries``"""
+    return click.option(
+        "--max-retries", type=click.IntRange(min=0), metavar="N",
+        help="How often settings are tried again with which this process or its machine died.  [default: 4]",
     )(command)
 
 

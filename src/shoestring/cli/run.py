@@ -7,19 +7,26 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..data.outcome import Outcome
 from ..data.trial import State, Trial
-from ..errors import MethodError, ObjectiveError, ShoestringError, StudyError
+from ..errors import ConfigError, MethodError, ObjectiveError, ShoestringError, StudyError
+from ..execution.evaluate import LiveTrial
 from ..execution.signals import interruptible
 from ..program import ProgramObjective
-from ..program.result_reader import Logs
-from ..space.space import Parameter
+from ..program.command import Cancelled
+from ..program.result_reader import Logs, default_log_folder
+from ..space.space import Config, Parameter, Space
+from ..state.persistence import read_id
+from .approval import Request, make_request
 from .console import (
     CommandError,
+    confirmed,
     find_study,
     interruption_exit_code,
     json_requested,
@@ -27,13 +34,16 @@ from .console import (
     opened_storage,
     print_note,
     printable,
+    remember_addresses,
     shoestring_command,
     storage_arguments,
 )
 from .options import (
     json_option,
+    logs_option,
     make_budget,
     max_failures_option,
+    max_retries_option,
     name_argument,
     no_fail_fast_option,
     read_parameter,
@@ -50,9 +60,11 @@ from .run_plan import (
     print_summary,
     summary_json,
 )
+from .show import parameter_text
 
 if TYPE_CHECKING:
     from .. import Result, Study
+    from ..storage.base import StudyRecord
 
 PROGRAM_META_KEY = "shoestring.program"  # in click's meta: the words after --
 USAGE_HINT = "write the program after --: shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}"
@@ -102,6 +114,7 @@ class ProgramCommand(click.Command):
 @click.option("--stop", metavar="RULE", help='auto, none, "Patience(30)", "SureBound(0.01) | Patience(50)", ...  [default: auto]')
 @click.option("--timeout", metavar="TIME", help="Limit for one trial; a trial that runs longer is stopped and has failed.")
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Retries of a failed trial.  [default: 0]")
+@max_retries_option
 @max_failures_option
 @no_fail_fast_option
 @click.option("--confirm", is_flag=True, default=None, help="Reserve budget to evaluate the recommended settings at the end.")
@@ -110,7 +123,7 @@ class ProgramCommand(click.Command):
 @click.option("--unit", metavar="UNIT", help="Unit of the costs that the program reports.  [default: seconds, measured]")
 @click.option("--per-hour", type=float, metavar="PRICE", help="Price of an hour in that unit; the time is then charged.")
 @click.option("--initial", type=click.IntRange(min=1), metavar="N", help="Trials of the initial design.  [default: 8]")
-@click.option("--logs", type=click.Path(file_okay=False), metavar="DIR", help="Log folder.  [default: shoestring-logs/NAME]")
+@logs_option
 @click.option("--extend", is_flag=True, default=None, help="Widen the bounds and options of an existing study.")
 @click.option("--pass-as-json", is_flag=True, default=None, help="The program reads other parameters from SHOESTRING_CONFIG.")
 @click.option("--quiet", is_flag=True, help="Print only the result.")
@@ -198,9 +211,11 @@ def read_parameters(params: tuple[str, ...], fidelities: tuple[str, ...]) -> dic
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Programs that run at once.  [default: as before]")
 @click.option("--timeout", metavar="TIME", help="Limit for one trial.  [default: as before]")
 @click.option("--retries", type=click.IntRange(min=0), metavar="N", help="Retries of a failed trial.  [default: as before]")
+@max_retries_option
 @max_failures_option
 @no_fail_fast_option
-@click.option("--yes", is_flag=True, help="Run the stored program although it was not started from this folder.")
+@logs_option
+@click.option("--yes", is_flag=True, help="Run the stored program although you have not approved it here.")
 @storage_option
 @click.option("--quiet", is_flag=True, help="Print only the result.")
 @json_option
@@ -210,8 +225,9 @@ def resume(ctx: click.Context, /, name: str | None, address: str, quiet: bool, y
 
     NAME is not needed if there is only one study. Trials that were interrupted are evaluated again first.
 
-    The program is stored in the database, but write access to a database must not decide what runs on this machine. So a
-    program that was not started from this folder before is only shown; --yes runs it.
+    The program is stored in the database, but write access to a database must not decide what runs on this machine. So
+    what you have not run from this folder before is shown first, and runs if you say so: another program, another space of
+    its parameters, another environment. Without a terminal it needs --yes.
 
     \b
     Examples:
@@ -224,13 +240,13 @@ def resume(ctx: click.Context, /, name: str | None, address: str, quiet: bool, y
     if not stored:
         words = ["run", "--name", record.name, *storage_arguments(address), "...", "--", "PROGRAM"]
         raise CommandError(f"study {record.name!r} has no program: it was not made by shoestring run", shoestring_command(*words))
-    if not yes and not Logs(Path(stored["logs"])).is_saved_command(stored["command"]):
-        raise CommandError(
-            f"study {record.name!r} was not started from this folder; the database says that its program is\n"
-            f"  {shlex.join(stored['command'])}\nadd --yes to run it",
-            shoestring_command("resume", record.name, "--yes", *storage_arguments(address)),
-        )
-    changes = {key: given[key] for key in ("workers", "retries", "max_failures") if given[key] is not None}
+    request = stored_request(record)
+    if not yes and not request.is_approved:
+        text = approval_text(request)
+        if not confirmed(f"{text}\nRun it?"):
+            again = shoestring_command("resume", record.name, "--yes", *storage_arguments(address))
+            raise CommandError(f"{text}\nadd --yes to run it", again)
+    changes = {key: given[key] for key in ("workers", "retries", "max_retries", "max_failures") if given[key] is not None}
     if given["no_fail_fast"]:
         changes["fail_fast"] = False
     if given["timeout"] is not None:
@@ -238,30 +254,55 @@ def resume(ctx: click.Context, /, name: str | None, address: str, quiet: bool, y
     if given["budget"] is not None:
         price = {key: stored["budget"][key] for key in ("unit", "per_hour") if stored["budget"].get(key) is not None}
         changes["budget"] = make_budget({"budget": given["budget"], **price})
-    ctx.exit(execute_plan(plan_from_dict(record.name, address, stored, changes), None, quiet))
+    changes["logs"] = given["logs"] or request.logs
+    ctx.exit(execute_plan(plan_from_dict(record.name, address, stored, changes), None, quiet, request))
+
+
+def stored_request(record: StudyRecord) -> Request:
+    """What the database asks this machine to run."""
+    stored = record.settings["run"]
+    command = stored.get("command")
+    if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
+        raise CommandError(f"the program of study {record.name!r} cannot be read; give it again with shoestring run")
+    space = Space.from_json(record.settings["space"])
+    return make_request(read_id(record.settings), record.name, command, bool(stored.get("pass_as_json", False)), space)
+
+
+def approval_text(request: Request) -> str:
+    """What would run, and why it is not approved."""
+    changes = request.changes()
+    why = f"; since you ran it, this has changed: {', '.join(changes)}" if changes else ""
+    parameters = [f"    {name}  {parameter_text(parameter)}" for name, parameter in request.parameters.items()]
+    program = f"  {shlex.join(request.command)}\n  in {request.folder}, with the parameters"
+    return "\n".join([f"study {request.name!r} has a program that you have not run from here{why}\n{program}", *parameters])
 
 
 # -- running a plan --------------------------------------------------------------------------------------------------
 
 
-def execute_plan(plan: Plan, study_options: Mapping[str, Any] | None, quiet: bool) -> int:
+def execute_plan(
+    plan: Plan, study_options: Mapping[str, Any] | None, quiet: bool, approved: Request | None = None
+) -> int:
     """Open or create the study, run its program until there is a reason to stop, and return the exit code.
 
     study_options   the arguments of a new study; None if the study must exist already
+    approved        what the user allows to run; None: what is in the plan, which the user has typed
     """
+    remember_addresses([plan.address])
     check_program(plan.command)
     study: Study | None = None
     with interruptible(hangup=True), opened_storage(plan.address, create=study_options is not None) as storage:
         try:
             study, trials_before = open_study(storage, plan, study_options)
-            store_plan(storage, plan)
+            plan = prepare(storage, plan, study, approved)
             if not quiet and not json_requested():
                 click.echo(printable(introduction(plan, study, trials_before)))
-            with (
-                log_lines(quiet or json_requested()),
-                ProgramObjective(plan.template(study.space), Logs(Path(plan.logs)), plan.name, plan.timeout) as objective,
-            ):
+            logs = Logs(Path(plan.logs), study.id)
+            objective = ApprovedObjective(plan.template(study.space), logs, plan.name, plan.timeout)
+            with log_lines(quiet or json_requested()), objective:
                 result = optimize(study, objective, plan, quiet)
+            if objective.refused is not None:
+                raise CommandError(objective.refused, plan.resume_command)
             return print_summary(plan, study, result)
         except ObjectiveError as error:
             assert study is not None
@@ -310,12 +351,11 @@ def open_study(storage: Any, plan: Plan, study_options: Mapping[str, Any] | None
     from .. import Study
 
     record = storage.find(plan.name)
-    checkpoints = Path(plan.logs) / "checkpoints"
     try:
         if study_options is None:
-            study = Study.load(storage, plan.name, checkpoints=checkpoints)
+            study = Study.load(storage, plan.name)
         else:
-            study = Study(**study_options, storage=storage, name=plan.name, budget=plan.budget, checkpoints=checkpoints)
+            study = Study(**study_options, storage=storage, name=plan.name, budget=plan.budget)
     except (StudyError, MethodError) as error:
         message = in_option_words(str(error))
         raise CommandError(message, shoestring_command("show", plan.name, *storage_arguments(plan.address))) from None
@@ -324,7 +364,7 @@ def open_study(storage: Any, plan: Plan, study_options: Mapping[str, Any] | None
         given = "--maximize" if study.direction == "maximize" else "no --maximize"
         message = f"study {plan.name!r} was begun to {study.direction}; give {given}, or begin another study with --name OTHER"
         raise CommandError(message, shoestring_command("show", plan.name, *storage_arguments(plan.address)))
-    return study, None if record is None else record.trials
+    return study, None if record is None else record.counted
 
 
 def in_option_words(message: str) -> str:
@@ -344,27 +384,56 @@ def broken_program(error: ObjectiveError, plan: Plan, study: Study) -> CommandEr
     return CommandError(text, following, summary_json(plan, study, study.log, in_option_words(str(error)), "failures"))
 
 
-def store_plan(storage: Any, plan: Plan) -> None:
-    """Store with the study how it is run, for ``resume`` and ``show``.
+def prepare(storage: Any, plan: Plan, study: Study, approved: Request | None) -> Plan:
+    """Check what is to run, make the log folder, and note the approval; the plan with its log folder.
 
-    The plan is one value: of two processes that store one at the same time, one wins, and the two are never mixed.
+    How the study is run is stored with it, for ``resume`` and ``show``. The plan is one value: of two processes that store one at
+    the same time, one wins, and the two are never mixed.
     """
-    logs = Logs(Path(plan.logs))
+    request = make_request(study.id, plan.name, plan.command, plan.pass_as_json, study.space)
+    if approved is not None and replace(approved, study=approved.study or study.id) != request:
+        changed = f"study {plan.name!r} was changed by another program at this moment; look at it again"
+        raise CommandError(changed, plan.resume_command)
+    plan = replace(plan, logs=plan.logs or str(default_log_folder(plan.name, study.id)))
+    logs = Logs(Path(plan.logs), study.id)
     logs.create()
-    logs.save_command(plan.command)
-    storage.revise(find_study(storage, plan.name, plan.address).id, {"run": plan.to_dict()})
+    study.checkpoints = logs.checkpoints
+    try:
+        request.approve(plan.logs)
+    except OSError as error:
+        print_note(f"your approval of this program could not be stored ({error}): resume will ask for it again")
+    storage.revise(study.state.study, {"run": plan.to_dict()})
+    return plan
+
+
+class ApprovedObjective(ProgramObjective):
+    """A program that runs with settings of the space alone that its user has seen.
+
+    Another process may extend the space while it runs, and settings become arguments.
+    """
+
+    refused: str | None = None
+
+    def evaluate(self, config: Config, trial: LiveTrial) -> Outcome:
+        try:
+            self.template.space.check(config)
+        except ConfigError as error:
+            self.refused = f"the space of the study was changed while it ran, and trial {trial.number} is outside of it: {error}"
+            raise Cancelled from None
+        return super().evaluate(config, trial)
 
 
 def optimize(study: Study, objective: ProgramObjective, plan: Plan, quiet: bool) -> Result:
     """Run the study in its direction."""
     silent = quiet or json_requested()
     options: dict[str, Any] = {"confirm": plan.confirm, "fail_fast": plan.fail_fast, "max_failures": plan.max_failures}
+    options |= {"retries": plan.retries, "max_retries": plan.max_retries}
     options |= {"on_interrupt": "return", "callbacks": [] if silent else [FirstFailureNote(plan)]}
     if silent:
         options["progress"] = False
     method = study.minimize if study.direction == "minimize" else study.maximize
     # Threads suffice: they only wait for their programs, and a signal cannot interrupt them while they start one.
-    return method(objective, plan.budget, workers=plan.workers, threads=True, retries=plan.retries, **options)
+    return method(objective, plan.budget, workers=plan.workers, threads=True, **options)
 
 
 class FirstFailureNote:

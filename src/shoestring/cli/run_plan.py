@@ -19,13 +19,13 @@ from ..budget import Budget
 from ..data.trial import State
 from ..errors import ShoestringError
 from ..program import CommandTemplate
-from ..program.result_reader import default_log_folder
 from ..space.space import Parameter, Space
 from ..state.registry import read_method, read_stop
+from ..storage.address import shown_address
+from ..storage.trial_lifecycle import MAX_RETRIES
 from .console import (
     DEFAULT_STORAGE,
     CommandError,
-    hide_passwords,
     interruption_exit_code,
     json_requested,
     print_note,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .. import History, Recommendation, Result, Study
 
 STORED_FIELDS = (
-    "command", "budget", "workers", "timeout", "retries", "max_failures", "fail_fast", "confirm", "logs", "pass_as_json",
+    "command", "budget", "workers", "timeout", "retries", "max_retries", "max_failures", "fail_fast", "confirm", "pass_as_json",
 )  # fmt: skip
 _SCRIPT = re.compile(r"[^-{}=][^{}=]*\.[A-Za-z]\w{0,3}")  # train.py, bin/model.jl
 
@@ -55,9 +55,11 @@ class Plan:
 
     address   of the storage
     timeout   seconds for one trial; None for no limit
-    logs      the folder of the log files
+    logs      the folder of the log files; empty for the default one, whose name needs the study's identity. It is not stored:
+              what is in a database must not decide where files are written
 
-    ``max_failures`` and ``fail_fast`` are those of ``Study.minimize``. A plan from before they existed has their defaults.
+    ``max_retries``, ``max_failures`` and ``fail_fast`` are those of ``Study.minimize``. A plan from before they existed has
+    their defaults.
     """
 
     command: tuple[str, ...]
@@ -67,6 +69,7 @@ class Plan:
     workers: int = 1
     timeout: float | None = None
     retries: int = 0
+    max_retries: int = MAX_RETRIES
     max_failures: int | None = None
     fail_fast: bool = True
     confirm: bool = False
@@ -109,10 +112,11 @@ def make_plan(options: Mapping[str, Any], file: Path | None) -> Plan:
         workers=read_count(given, "workers", 1, 1),
         timeout=read_seconds(given, "timeout"),
         retries=read_count(given, "retries", 0, 0),
+        max_retries=read_count(given, "max_retries", 0, MAX_RETRIES),
         max_failures=read_count(given, "max_failures", 0, 0) if "max_failures" in given else None,
         fail_fast=not given.get("no_fail_fast", False),
         confirm=bool(given.get("confirm", False)),
-        logs=str(given.get("logs") or default_log_folder(name)),
+        logs=str(given.get("logs") or ""),
         pass_as_json=bool(given.get("pass_as_json", False)),
     )
 
@@ -158,10 +162,10 @@ def make_study_options(given: Mapping[str, Any], budget: Budget, parameters: Map
 def introduction(plan: Plan, study: Study, trials_before: int | None) -> str:
     """The text before the first trial; ``trials_before`` is None for a new study."""
     if trials_before is not None:
-        return f"resuming study {plan.name}: {plural(trials_before, 'trial')} so far, in {hide_passwords(plan.address)}"
+        return f"resuming study {plan.name}: {plural(trials_before, 'trial')} so far, in {shown_address(plan.address)}"
     rows = [(f"  {name}", parameter_text(parameter)) for name, parameter in study.space.items()]
     rows.append(("  budget", budget_text(plan.budget, study.unit) + (f", {plan.workers} at once" if plan.workers > 1 else "")))
-    rows.append(("  storage", f"{hide_passwords(plan.address)}; logs in {plan.logs}"))
+    rows.append(("  storage", f"{shown_address(plan.address)}; logs in {plan.logs}"))
     if plan.template(study.space).config_from_environment:
         rows.append(("  config", "passed in SHOESTRING_CONFIG, as JSON: no argument names a parameter"))
     return f"study {plan.name}\n{rows_text(rows)}\n"
@@ -218,7 +222,7 @@ def print_interruption(plan: Plan, study: Study, history: History, reason: str) 
 def summary_json(plan: Plan, study: Study, history: History, reason: str, kind: str) -> dict[str, Any]:
     """The summary of a run as a JSON document."""
     return study_json(study, history) | {
-        "storage": hide_passwords(plan.address), "logs": plan.logs, "stop": reason, "stop_kind": kind,
+        "storage": shown_address(plan.address), "logs": plan.logs, "stop": reason, "stop_kind": kind,
         "resume": plan.resume_command,
     }  # fmt: skip
 
@@ -229,5 +233,5 @@ def recommendation_json(found: Recommendation | None) -> dict[str, Any] | None:
 
 def password_hint(address: str) -> str:
     """A line about the password that the printed command lacks; empty if it lacks none."""
-    is_hidden = hide_passwords(address) != address and bool(storage_arguments(address))
+    is_hidden = shown_address(address) != address and bool(storage_arguments(address))
     return "\n  (write the password in place of ***, or put the address into SHOESTRING_STORAGE)" if is_hidden else ""

@@ -10,7 +10,6 @@ import shlex
 import time
 from collections import Counter
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,10 +17,12 @@ import click
 from .._format import amount, config_text, duration, plural, rounded, value_text
 from ..data.trial import State, Trial
 from ..report.summary import failures_text, trials_text
+from ..state.persistence import read_id
+from ..storage.address import shown_address
+from .approval import find_logs
 from .console import (
     CommandError,
     find_study,
-    hide_passwords,
     load_study,
     opened_storage,
     print_result,
@@ -58,14 +59,15 @@ def list_studies(address: str) -> None:
         bests: list[Trial | None] = [storage.best(record.id, is_maximized(record)) for record in records]
     document = [
         {
-            "name": record.name, "trials": record.trials, "waiting": record.waiting, "halted": record.halted,
+            "name": record.name, "id": read_id(record.settings) or None,
+            "trials": record.counted, "waiting": record.waiting, "halted": record.halted,
             "direction": record.settings.get("direction"), "created_at": record.created_at,
             "best": None if best is None else trial_json(best),
         }
         for record, best in zip(records, bests, strict=True)
     ]  # fmt: skip
     rows = [
-        [record.name, str(record.trials), rounded(best.value) if best else "-", time_ago(record.created_at), remarks(record)]
+        [record.name, str(record.counted), rounded(best.value) if best else "-", time_ago(record.created_at), remarks(record)]
         for record, best in zip(records, bests, strict=True)
     ]
     text = table_text(["study", "trials", "best", "created", ""], rows, right=("trials", "best")) if rows else "no studies yet"
@@ -135,8 +137,7 @@ def best_command(study: Study, record: StudyRecord, trial: Trial, address: str) 
     """The command line of a trial's settings at the target fidelity, from the stored plan; an error if there is no program."""
     from ..program import CommandTemplate
     from ..program.command import argument_text
-    from ..program.result_reader import Logs
-    from ..state.checkpoints import folder_name
+    from ..state.checkpoints import Checkpoints
 
     config = {**trial.config, **study.space.target}
     plan = record.settings.get("run")
@@ -145,10 +146,11 @@ def best_command(study: Study, record: StudyRecord, trial: Trial, address: str) 
         why = f"study {record.name!r} has no program: it was not made by shoestring run"
         following = shoestring_command("best", record.name, *storage_arguments(address))
         raise CommandError(f"{why}; its best settings as options are\n  {options}", following)
-    logs = Path(plan["logs"]).absolute()
+    logs = find_logs(study.id, record.name)
+    checkpoints = Checkpoints(logs.checkpoints, lambda: study.id)
     extras = {
-        "trial": trial.number, "study": record.name, "result": Logs(logs).files(trial.number).result,
-        "checkpoint_dir": logs / "checkpoints" / folder_name(config, study.space),
+        "trial": trial.number, "study": record.name, "result": logs.files(trial.number).result.absolute(),
+        "checkpoint_dir": checkpoints.path(config, study.space),
     }  # fmt: skip
     template = CommandTemplate(tuple(plan["command"]), study.space, plan.get("pass_as_json", False))
     words = template.fill(config, {name: str(value) for name, value in extras.items()})
@@ -186,7 +188,7 @@ def show(name: str | None, trial: int | None, address: str) -> None:
 def show_study(study: Study, history: History, attrs: Mapping[str, Any], record: StudyRecord, address: str) -> None:
     """Print a study: settings, counts, best trial, last trials."""
     plan = record.settings.get("run") or {}
-    title = f"{record.name}, in {hide_passwords(address)}, created {time_ago(record.created_at)}"
+    title = f"{record.name}, in {shown_address(address)}, created {time_ago(record.created_at)}"
     rows = [("study", title), ("direction", study.direction)]
     rows += [(f"  {name}", parameter_text(parameter)) for name, parameter in study.space.items()]
     rows += [("program", shlex.join(plan["command"]))] if "command" in plan else []
@@ -202,7 +204,8 @@ def show_study(study: Study, history: History, attrs: Mapping[str, Any], record:
     ]  # fmt: skip
     table = "\n\n" + table_text(head, last, right=("trial", "value", "cost")) if last else ""
     document = study_json(study, history) | {
-        "storage": hide_passwords(address), "created_at": record.created_at, "halted": record.halted, "waiting": record.waiting,
+        "id": read_id(record.settings) or None, "storage": shown_address(address),
+        "created_at": record.created_at, "halted": record.halted, "waiting": record.waiting,
         "seconds": record.seconds, "run": plan or None, "space": {name: each.to_dict() for name, each in study.space.items()},
         "attrs": attrs,
         "last": [trial_json(each) for each in history[-MAX_TRIALS_SHOWN:]],
@@ -213,7 +216,7 @@ def show_study(study: Study, history: History, attrs: Mapping[str, Any], record:
 
 def show_trial(study: Study, record: StudyRecord, trial: Trial, address: str) -> None:
     """Print one trial, with the end of its log files."""
-    from ..program.result_reader import Logs, tail
+    from ..program.result_reader import tail
 
     rows = [("trial", f"{trial.number} of {record.name}"), ("state", str(trial.state)), ("value", rounded(trial.value, 6))]
     rows += [("cost", amount(trial.cost, study.unit) + (" or more" if trial.censored else ""))] if trial.cost is not None else []
@@ -228,8 +231,8 @@ def show_trial(study: Study, record: StudyRecord, trial: Trial, address: str) ->
     plan = record.settings.get("run") or {}
     text = rows_text(rows)
     traceback = trial.traceback
-    if "logs" in plan:
-        files = Logs(Path(plan["logs"])).files(trial.number)
+    if plan:
+        files = find_logs(read_id(record.settings), record.name).files(trial.number)
         document["logs"] = {"out": str(files.out), "err": str(files.err)}
         for path in (files.out, files.err):
             lines = tail(path, MAX_LOG_BYTES).splitlines()
@@ -255,7 +258,8 @@ def study_json(study: Study, history: History) -> dict[str, Any]:
     return {
         "study": study.name,
         "direction": study.direction,
-        "trials": len(history),
+        "trials": history.trials_started,
+        "interrupted": len(history) - history.trials_started,
         "states": {str(state): count for state, count in Counter(trial.state for trial in history).items()},
         "spent": history.spent,
         "unit": study.unit,

@@ -30,6 +30,8 @@ from ..space.encoding import Encoding
 
 WarmStart = Mapping[str, Any]
 
+MAX_LOG_COST = 690.0  # of an expected cost, about 1e300: so that it is a finite number, and a sum of a few is one too
+
 
 @dataclass(frozen=True)
 class CostObservations:
@@ -143,12 +145,12 @@ def theta_of(warm_start: WarmStart | None, kind: str) -> Array | None:
 
 
 def expected_log_cost(posterior: CostPosterior, U: Array) -> Array:
-    """log E[c], equation (1)."""
+    """log E[c], equation (1), at most MAX_LOG_COST."""
     mean, variance = posterior.log_cost(U)
-    return mean + 0.5 * variance
+    return np.minimum(mean + 0.5 * variance, MAX_LOG_COST)
 
 
 def expected_log_cost_with_gradient(posterior: CostPosterior, U: Array) -> tuple[Array, Array]:
-    """log E[c], equation (1), and its gradient with respect to U."""
+    """log E[c], equation (1), at most MAX_LOG_COST, and its gradient with respect to U."""
     mean, variance, d_mean, d_variance = posterior.log_cost_with_gradient(U)
-    return mean + 0.5 * variance, d_mean + 0.5 * d_variance
+    return np.minimum(mean + 0.5 * variance, MAX_LOG_COST), d_mean + 0.5 * d_variance

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -138,9 +139,13 @@ class History(Sequence[Trial]):
 
     @property
     def spent(self) -> float:
-        """The cost of all trials so far, failed and abandoned ones included, without results from elsewhere."""
+        """The cost of all trials so far, failed and abandoned ones included, without results from elsewhere.
+
+        A sum above the largest float is the largest float, as it is in the storage.
+        """
         cost, added = self.table.cost[: len(self)], self.table.added[: len(self)]
-        return float(cost.sum()) if not added.any() else float(cost[~added].sum())
+        with np.errstate(over="ignore"):
+            return min(float(cost.sum()) if not added.any() else float(cost[~added].sum()), sys.float_info.max)
 
     @property
     def warm_start(self) -> Mapping[str, Any] | None:
@@ -215,7 +220,7 @@ class History(Sequence[Trial]):
         steps, spent, best = list[tuple[float, float]](), 0.0, np.nan
         pick = np.fmax if self.maximize else np.fmin
         for trial in self.trials:
-            spent += trial.cost or 0.0
+            spent = min(spent + trial.charge, sys.float_info.max)
             if trial.state is State.DONE and self.at_target(trial):
                 best = float(pick(best, float(trial.value or 0.0)))
                 steps.append((spent, best))

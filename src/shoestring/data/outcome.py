@@ -10,6 +10,7 @@ import json
 import math
 import numbers
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -23,6 +24,7 @@ from .intermediate import reached_fidelity, truncated
 from .trial import State, Trial
 
 MAX_ERROR_BYTES = 1 << 16  # of an error, or of a traceback, that is kept with a trial
+MAX_CHARACTERS_SHOWN = 80  # of a value in an error message
 _SURROGATE_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -77,7 +79,7 @@ def finish_trial(
     """
     results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports) or trial.reports, "censored": censored}
     reported = next((report["cost"] for report in reversed(reports) if report["cost"] is not None), None)
-    charged = seconds * price if seconds is not None else None
+    charged = min(seconds * price, sys.float_info.max) if seconds is not None else None
     measured = charged if reported is None else reported
     results["cost"] = measured if outcome.cost is None else read_cost(outcome.cost)
     if outcome.metrics:
@@ -105,22 +107,21 @@ def read_value(value: Any) -> float:
     """A result as a float, which may be NaN or infinite; an OutcomeError if it is not a number."""
     if type(value) is float:
         return value
-    value = plain(value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value)
+    value = value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
-        shown = repr(value) if len(repr(value)) < 80 else repr(value)[:77] + "..."
-        raise OutcomeError(f"a result must be a number or an st.Outcome, not {shown} ({type(value).__name__})")
+        raise OutcomeError(f"a result must be a number or an st.Outcome, not {shown(value)} ({type(value).__name__})")
     try:
         return float(value)
     except OverflowError:  # a whole number above the largest float
         return -math.inf if value < 0 else math.inf
 
 
-def capped(text: Any, limit: int = MAX_ERROR_BYTES) -> str:
+def capped(given: Any, limit: int = MAX_ERROR_BYTES) -> str:
     """An error or a traceback as it is kept: at most ``limit`` bytes, its beginning and its end, and how long it was.
 
     Errors repeat the data that caused them: without a limit, a few failed trials would fill a database.
     """
-    text = joined(str(text))
+    text = joined(str(given))
     if 4 * len(text) <= limit:  # no character takes more than four bytes
         return text
     data = text.encode("utf-8", "surrogatepass")
@@ -130,6 +131,15 @@ def capped(text: Any, limit: int = MAX_ERROR_BYTES) -> str:
     half = max(0, limit - len(gap)) // 2
     head, tail = (part.decode("utf-8", "ignore") for part in (data[:half], data[-half:]))  # half a character at a cut is dropped
     return head + gap + tail
+
+
+def shown(value: Any) -> str:
+    """A value in an error message: its repr, cut where it is long, or only its type where that raises."""
+    try:
+        text = repr(value)
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"
+    return text if len(text) <= MAX_CHARACTERS_SHOWN else text[: MAX_CHARACTERS_SHOWN - 3] + "..."
 
 
 def joined(text: str) -> str:
@@ -147,7 +157,10 @@ def mean(values: Sequence[float]) -> float:
 
 def read_cost(cost: Any) -> float:
     """A cost as a float; an OutcomeError unless it is finite and not below 0."""
-    number = read_value(cost)
+    try:
+        number = read_value(cost)
+    except OutcomeError:
+        raise OutcomeError(f"a cost must be a number, not {cost!r}") from None
     if not math.isfinite(number) or number < 0:
         raise OutcomeError(f"a cost must be a finite number of 0 or more, not {number!r}; leave it out to have the time measured")
     return number
@@ -165,13 +178,14 @@ def is_cost(cost: Any) -> bool:
 def read_metrics(metrics: Any) -> dict[str, float | None]:
     """Metrics as floats, by name; None for one that is NaN or infinite. An OutcomeError unless all are numbers."""
     if not isinstance(metrics, Mapping) or not all(isinstance(name, str) for name in metrics):
-        raise OutcomeError(f'metrics= must be a dict from names to numbers, such as {{"accuracy": 0.93}}, not {metrics!r}')
+        raise OutcomeError(f'metrics= must be a dict from names to numbers, such as {{"accuracy": 0.93}}, not {shown(metrics)}')
     found: dict[str, float | None] = {}
     for name, value in metrics.items():
         try:
             number = None if value is None else read_value(value)
         except OutcomeError:
-            raise OutcomeError(f"metrics= must have a number for {name!r}, not {value!r}; put other facts into attrs=") from None
+            what = f"metrics= must have a number for {shown(name)}, not {shown(value)}"
+            raise OutcomeError(f"{what}; put other facts into attrs=") from None
         found[joined(name)] = number if number is not None and math.isfinite(number) else None
     return found
 
@@ -179,15 +193,15 @@ def read_metrics(metrics: Any) -> dict[str, float | None]:
 def read_attrs(attrs: Any) -> dict[str, Any]:
     """Attributes as JSON holds them, by name; an OutcomeError if it cannot."""
     if not isinstance(attrs, Mapping) or not all(isinstance(name, str) for name in attrs):
-        raise OutcomeError(f'attrs= must be a dict from names to values, such as {{"host": "gpu3"}}, not {attrs!r}')
+        raise OutcomeError(f'attrs= must be a dict from names to values, such as {{"host": "gpu3"}}, not {shown(attrs)}')
     return {joined(name): read_attr(name, value) for name, value in attrs.items()}
 
 
 def read_attr(name: Any, value: Any) -> Any:
     """One attribute as JSON holds it."""
     if not isinstance(name, str) or not name:
-        raise OutcomeError(f"the name of an attribute must be a text, not {name!r}")
-    if value is None or isinstance(value, bool) or type(value) is int:
+        raise OutcomeError(f"the name of an attribute must be a text, not {shown(name)}")
+    if value is None or isinstance(value, bool) or (type(value) is int and abs(value) < 1 << 63):
         return value
     if type(value) is str:
         return joined(value)
@@ -195,13 +209,13 @@ def read_attr(name: Any, value: Any) -> Any:
         return json.loads(json.dumps(plain(value), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         kinds = "text, finite numbers, true/false, None, lists and dicts of these"
-        raise OutcomeError(f"the attribute {name!r} cannot be stored: {error}; it may hold {kinds}") from None
+        raise OutcomeError(f"the attribute {shown(name)} cannot be stored: {error}; it may hold {kinds}") from None
 
 
 def read_folds(folds: Sequence[float]) -> tuple[float, ...]:
     """The values of the folds as floats; an OutcomeError unless there are two or more."""
     if isinstance(folds, str | bytes | Mapping) or not hasattr(folds, "__iter__"):
-        raise OutcomeError(f"folds= must be a list of numbers, not {folds!r}")
+        raise OutcomeError(f"folds= must be a list of numbers, not {shown(folds)}")
     values = tuple(read_value(fold) for fold in folds)
     if len(values) < 2:
         raise OutcomeError(f"folds= needs the values of two folds or more, not {len(values)}")
@@ -211,7 +225,7 @@ def read_folds(folds: Sequence[float]) -> tuple[float, ...]:
 def read_gradient(gradient: Mapping[str, float], config: Config, space: Space | None = None) -> dict[str, float]:
     """Partial derivatives as floats, by parameter name; an OutcomeError unless all are by numeric parameters of the config."""
     if not isinstance(gradient, Mapping):
-        raise OutcomeError(f"gradient= must be a dict from parameter names to numbers, not {gradient!r}")
+        raise OutcomeError(f"gradient= must be a dict from parameter names to numbers, not {shown(gradient)}")
     gradients: dict[str, float] = {}
     for name, derivative in gradient.items():
         if name not in config:
@@ -223,7 +237,7 @@ def read_gradient(gradient: Mapping[str, float], config: Config, space: Space | 
         try:
             gradients[name] = read_value(derivative)
         except OutcomeError:
-            raise OutcomeError(f"gradient= must have one number for {name!r}, not {derivative!r}") from None
+            raise OutcomeError(f"gradient= must have one number for {name!r}, not {shown(derivative)}") from None
         if not math.isfinite(gradients[name]):
             raise OutcomeError(f"gradient= has {gradients[name]!r} for {name!r}; leave it out where it is not known")
     return gradients

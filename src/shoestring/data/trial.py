@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from .._format import rounded
+from .._optuna_names import OF_A_RECORD, hint_attributes
 from ..space.space import Config
 
 MAX_CONFIG_ENTRIES_SHOWN = 6  # in the repr of a trial
@@ -68,6 +69,7 @@ class Suggestion:
         return {name: value for name, value in values.items() if value is not None and name != "config"}
 
 
+@hint_attributes(OF_A_RECORD)
 @dataclass(frozen=True, slots=True)  # slots: of a hundred thousand trials, 12 MB less
 class Trial:
     """One evaluation of the objective: what ``study.ask()`` returns, and what the history consists of. It never changes.

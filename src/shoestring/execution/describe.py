@@ -13,6 +13,7 @@ from ..data.outcome import capped
 from ..errors import OutcomeError
 
 MAX_TRACEBACK_BYTES = 10_000  # that are kept with a trial
+MAX_MESSAGE_BYTES = 60_000  # of an exception: with its class and its line, it stays below what is kept of an error
 NOT_OF_THE_CONFIG = (NameError, ImportError, SyntaxError)  # errors that every config would raise
 
 _ROOT = Path(__file__).parents[1]
@@ -42,11 +43,11 @@ def hint(error: BaseException, parameters: Mapping[str, Any]) -> str | None:
     names = ", ".join(parameters)
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], str):
         name = error.args[0]
-        return (
-            f"{name} is conditional, and not in the config where it does not apply: read it with config.get({name!r})"
-            if name in parameters
-            else f"the config has these parameters: {names}"
-        )
+        if name not in parameters:
+            return f"the config has these parameters: {names}"
+        if getattr(parameters[name], "when", None) is None:
+            return None  # of another dict
+        return f"{name} is conditional, and not in the config where it does not apply: read it with config.get({name!r})"
     if isinstance(error, SystemExit):
         return "the objective must not end the process: raise an exception in place of sys.exit(), or return a value"
     if type(error).__name__ == "TrialPruned":
@@ -62,7 +63,7 @@ def hint(error: BaseException, parameters: Mapping[str, Any]) -> str | None:
 
 def describe(error: BaseException) -> str:
     """The error in one line, with the place in the user's own code: "KeyError: 'lr' (train.py, line 12)"."""
-    message = safe_text(error)
+    message = " ".join(safe_text(error).split())
     if isinstance(error, WrongType):  # there is no line of the user's in it
         return message
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
@@ -86,7 +87,7 @@ def traceback_text(error: BaseException) -> str:
 def safe_text(error: BaseException) -> str:
     """``str(error)``, capped; empty if that raises, or calls ``sys.exit``."""
     try:
-        return capped(error)
+        return capped(error, MAX_MESSAGE_BYTES)
     except (Exception, SystemExit):
         return ""
 

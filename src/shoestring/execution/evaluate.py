@@ -78,7 +78,7 @@ class LiveTrial:
     def __post_init__(self) -> None:
         self.began = self.now()
 
-    def report(self, value: float, step: float | None = None, /, *, cost: float | None = None, **fidelity: float) -> None:
+    def report(self, value: float, step: float | None = None, *, cost: float | None = None, **fidelity: float) -> None:
         """An intermediate value: ``trial.report(0.31, epochs=5, cost=12.0)``; the cost is that of the trial so far.
 
         Where the space has one fidelity, ``trial.report(0.31, 5)`` is the same as naming it. The report is stored with the trial.
@@ -112,6 +112,8 @@ class LiveTrial:
     def _named(self, step: float, fidelity: Mapping[str, float]) -> dict[str, float]:
         """The fidelity that a step without a name is."""
         names = list(self.space.fidelities)
+        if "step" in names:
+            return {"step": step, **fidelity}
         if len(names) == 1 and not fidelity:
             return {names[0]: step}
         if not names:
@@ -279,6 +281,7 @@ def read_result(result: Any) -> float:
         raise WrongType("the objective returned None; end it with: return value")
     if inspect.iscoroutine(result):
         result.close()  # or else Python warns that it was never awaited
+        raise WrongType("a result must be a number, not a coroutine; run it: return asyncio.run(train(config))")
     try:
         return read_value(result)
     except OutcomeError as error:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, Protocol, Self
 
 from ..data.trial import Trial
+from ..errors import ExecutionError
 from .evaluate import Evaluation, LiveTrial, Objective, evaluate
 
 
@@ -21,6 +22,10 @@ class CompletedTrial:
 
     trial: Trial
     evaluation: Evaluation
+
+
+class WorkersLost(ExecutionError):
+    """Workers died while trials ran on them, and it is not known which trial was the cause: each of them may be."""
 
 
 class TrialExecutor(Protocol):

@@ -12,6 +12,7 @@ from typing import Any
 from .._validation import duration_seconds, whole_number
 from ..errors import MethodError
 from ..space.space import Space
+from ..storage.address import pickles_with_passwords
 from .cluster_executor import ClusterExecutor
 from .evaluate import Objective
 from .executor import SerialExecutor, TrialExecutor
@@ -52,7 +53,9 @@ def make_executor(
     from .process_pool import ProcessPool
     from .serialization import serialize_objective
 
-    return ProcessPool(serialize_objective(objective), space, count or 1, limit, raise_errors)
+    with pickles_with_passwords():  # a worker gets it through a socket of this process
+        pickled = serialize_objective(objective)
+    return ProcessPool(pickled, space, count or 1, limit, raise_errors)
 
 
 def futures_executor(

@@ -19,7 +19,9 @@ from ..errors import ObjectiveError
 from .evaluate import Evaluation
 
 FAILURES_IN_A_ROW = 3  # of the same kind, before the first success
-HOW_TO_GO_ON = "Fix it, or give max_failures=N if it is normal that trials fail, or fail_fast=False to go on in any case"
+NORMAL = "Fix it, or give max_failures=N if it is normal that trials fail, or fail_fast=False to go on in any case"
+FATAL = "Fix it, or give fail_fast=False to go on in any case"
+TOO_MANY = "Fix it, or give a larger max_failures"
 
 
 class RemoteTraceback(Exception):
@@ -46,25 +48,25 @@ class FailureLimit:
         """Count a failed trial; the error that ends the run, or None. ``succeeded``: some trial of the study has."""
         self.failures += 1
         if self.max_failures is not None and self.failures > self.max_failures:
-            allowed = f"max_failures={self.max_failures}"
-            return self._error(f"{plural(self.failures, 'trial')} have failed, and {allowed} were allowed", trial, evaluation)
+            failed = f"{plural(self.failures, 'trial')} of this run {'has' if self.failures == 1 else 'have'} failed"
+            return self._error(f"{failed}, and max_failures={self.max_failures}", trial, evaluation, TOO_MANY)
         if not self.fail_fast or succeeded:
             return None
         if evaluation.fatal:
-            return self._error(f"trial {trial.number} has failed, and its config is not the cause", trial, evaluation)
+            return self._error(f"trial {trial.number} has failed, and its config is not the cause", trial, evaluation, FATAL)
         if self.max_failures is not None:
             return None
         self._kinds.append(evaluation.kind or "result")
         if self._kinds[-FAILURES_IN_A_ROW:] == [self._kinds[-1]] * FAILURES_IN_A_ROW:
             in_a_row = f"{FAILURES_IN_A_ROW} trials in a row have failed in the same way"
-            return self._error(f"{in_a_row}, and none has succeeded", trial, evaluation)
+            return self._error(f"{in_a_row}, and none has succeeded", trial, evaluation, NORMAL)
         return None
 
-    def _error(self, what: str, trial: Trial, evaluation: Evaluation) -> ObjectiveError:
+    def _error(self, what: str, trial: Trial, evaluation: Evaluation, how_to_go_on: str) -> ObjectiveError:
         lines = (trial.error or "").splitlines() or ["no reason is known"]
         hint = f"; {evaluation.hint}" if evaluation.hint else ""
         rest = "".join(f"\n{line}" for line in lines[1:])
-        error = ObjectiveError(f"{what}: {lines[0]}{hint}. {HOW_TO_GO_ON}{rest}")
+        error = ObjectiveError(f"{what}: {lines[0]}{hint}. {how_to_go_on}{rest}")
         cause: BaseException | None = evaluation.exception
         if cause is None and evaluation.traceback:
             cause = RemoteTraceback(evaluation.traceback)

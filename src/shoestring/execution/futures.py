@@ -30,7 +30,7 @@ from ..space.space import Space
 from .cluster_executor import ClusterExecutor
 from .describe import safe_text
 from .evaluate import LiveTrial, Objective, evaluate, takes_trial
-from .executor import CompletedTrial, ResultBuffer
+from .executor import CompletedTrial, ResultBuffer, WorkersLost
 from .process_pool import ProcessPool
 from .serialization import (
     Reply,
@@ -118,7 +118,8 @@ class FuturesExecutor:
             ) from error
         except BrokenExecutor as error:
             if len(self._running) > 1:  # it is not known which trial broke it, so all of them are evaluated again
-                raise ExecutionError(f"the executor broke while {len(self._running)} trials ran: {error}") from error
+                what = f"the executor broke while {len(self._running)} trials ran: {error}"
+                raise WorkersLost(f"{what}; with workers= in place of executor=, only the trial at fault fails") from error
             evaluation = worker_lost(f"the executor broke: {error}", seconds)
         except Exception as error:
             if self.executor.shares_memory and self.raise_errors:

@@ -8,7 +8,7 @@ Each worker is a new interpreter. It is not a fork, which would copy locks in an
 multiprocessing either, which would run the caller's script again unless the script guards against it. A worker has the caller's
 ``sys.path``, working directory and output, and an empty standard input. It leads a session and process group of its own. So
 Ctrl-C in the terminal does not reach it, it cannot read from the terminal, and all that its objective has started can be ended
-together with it.
+together with it; what has left the group is found by a mark (see ``process_tree``).
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from ..space.space import Space
 from .evaluate import Evaluation, LiveTrial
 from .executor import CompletedTrial, ResultBuffer
 from .orphan_guard import OrphanGuard
+from .process_tree import end_marked, has_exited, marked_environment, new_mark
 from .serialization import evaluation_from_reply, trial_for_worker, worker_lost
 from .signals import shielded
 from .worker import QUESTIONS, Channel, answer_question
@@ -109,8 +110,7 @@ class ProcessPool:
     def cancel(self) -> None:
         busy = [process for process in self._processes if process.job]
         terminate(busy)
-        for process in busy:
-            self._remove(process)
+        self._remove(busy)
 
     def __enter__(self) -> Self:
         self._guard.__enter__()
@@ -120,8 +120,7 @@ class ProcessPool:
         with shielded(forget=True):  # the run ends in any case
             self.cancel()
             shut_down(self._processes)
-            for process in list(self._processes):
-                self._remove(process)
+            self._remove(list(self._processes))
             self._selector.close()
             self._guard.__exit__(*error)
 
@@ -134,7 +133,7 @@ class ProcessPool:
             if process is None:
                 process = WorkerProcess(self._setup, self._threads_per_worker)
                 self._processes.append(process)
-                self._guard.watch(process.group)
+                self._guard.watch(process.group, process.mark)
                 self._selector.register(process.channel.socket, selectors.EVENT_READ, process)
             process.job = job
         process.send_job()
@@ -168,7 +167,7 @@ class ProcessPool:
         if exited:
             return self._replace(process)
         if late and job is not None and self.timeout is not None:
-            self._remove(process)
+            self._remove([process])
             reason, reports = f"timed out after {duration(self.timeout)}", tuple(job.live.reports)
             ended = Evaluation(Outcome(None), self._elapsed(job), reason, reports, censored=True, kind="timeout")
             return [CompletedTrial(job.trial, ended)]
@@ -178,7 +177,7 @@ class ProcessPool:
 
     def _replace(self, process: WorkerProcess) -> list[CompletedTrial]:
         """Remove a worker that has died. Its trial has failed; if it had not started, another worker gets it."""
-        reason, job = self._remove(process), process.job
+        (reason,), job = self._remove([process]), process.job
         if job is None:
             return []
         if job.started is not None:
@@ -201,13 +200,18 @@ class ProcessPool:
             limits += [self.timeout - self._elapsed(each.job) for each in self._processes if each.job and each.job.started]
         return max(0.0, min(limits))
 
-    def _remove(self, process: WorkerProcess) -> str:
-        """Kill what is left of a worker, and say how it ended."""
-        self._selector.unregister(process.channel.socket)
-        reason = process.kill()
-        self._guard.release(process.group)
-        self._processes.remove(process)
-        return reason
+    def _remove(self, processes: Sequence[WorkerProcess]) -> list[str]:
+        """Kill what is left of workers and of all that they have started, and say how each of them ended."""
+        reasons = list[str]()
+        for process in processes:
+            with contextlib.suppress(KeyError):  # an interruption came in between when it was removed for the first time
+                self._selector.unregister(process.channel.socket)
+            reasons.append(process.kill())
+        end_marked([process.mark for process in processes], EXIT_GRACE_SECONDS)
+        for process in processes:
+            self._guard.release(process.group, process.mark)
+            self._processes.remove(process)
+        return reasons
 
 
 class WorkerProcess:
@@ -218,6 +222,7 @@ class WorkerProcess:
     """
 
     def __init__(self, setup: Sequence[object], threads: int) -> None:
+        self.mark = new_mark()
         ours, theirs = socket.socketpair()
         path = json.dumps([entry for entry in sys.path if isinstance(entry, str)])
         flags = subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined]
@@ -225,7 +230,7 @@ class WorkerProcess:
             self.popen = subprocess.Popen(
                 [sys.executable, *flags, "-c", WORKER_PROGRAM, str(theirs.fileno()), path],
                 stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], start_new_session=True,
-                env={**dict.fromkeys(THREAD_COUNT_VARIABLES, str(threads)), **os.environ},
+                env={**dict.fromkeys(THREAD_COUNT_VARIABLES, str(threads)), **os.environ, **marked_environment(self.mark)},
             )
         self.channel = Channel(ours)
         self.job: Job | None = None
@@ -252,16 +257,8 @@ class WorkerProcess:
             self.channel.send(*answer)
 
     def has_exited(self) -> bool:
-        """Whether the process has exited. The channel does not show it if a child process still holds the worker's end.
-
-        The exit status is not collected: until it is, no other process can get the same number.
-        """
-        if not hasattr(os, "waitid"):
-            return self.popen.poll() is not None
-        try:
-            return os.waitid(os.P_PID, self.popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-        except ChildProcessError:  # other code in this process has collected its exit status
-            return True
+        """Whether the process has exited. The channel does not show it if a child process still holds the worker's end."""
+        return has_exited(self.popen)
 
     def send_signal(self, number: int) -> None:
         """Send a signal to the worker and to all processes that it has started."""

@@ -11,6 +11,7 @@ import logging
 import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,11 @@ from ..state.study_state import RunStatus
 from ..state.suggester import Suggester
 from ..storage.base import Limits
 from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit
+from ..storage.trial_lifecycle import MAX_RETRIES
 from ..termination.base import Verdict
 from .confirm import MAX_CONFIRMATIONS, config_to_confirm, confirmed_verdict, without_confirmation
 from .evaluate import Evaluation, LiveTrial
-from .executor import CompletedTrial, TrialExecutor
+from .executor import CompletedTrial, TrialExecutor, WorkersLost
 from .failure_limit import FailureLimit
 from .retry import OutageGuard, retry_suggestion, tell_command
 from .signals import Terminated, interruptible, shielded
@@ -50,6 +52,7 @@ class Runner:
     on_result  is called with each finished trial
     confirm    the last of the budget is for an evaluation of what is recommended: always, never, or as a function says
     retries    how often a config that failed by an exception or a crash is tried again
+    max_retries  how often a config whose worker was lost, with its process or machine, is asked again
     failures   when failures end the run by an ObjectiveError
     log_trials whether a line is logged for each trial
     """
@@ -66,6 +69,7 @@ class Runner:
         progress: bool | None = None,
         confirm: bool | Callable[[], bool] = False,
         retries: int = 0,
+        max_retries: int = MAX_RETRIES,
         failures: FailureLimit | None = None,
         log_trials: bool = True,
     ) -> None:
@@ -78,6 +82,7 @@ class Runner:
         self.on_result, self.progress = tuple(on_result), progress
         self.confirm = confirm if callable(confirm) else lambda: confirm
         self.limits = Limits(budget.trials, budget.cost)
+        self.state.max_retries = None if max_retries == MAX_RETRIES else max_retries
         self.suggester.workers = executor.workers
         self.planned = budget  # the budget that the next trial plans with: without what a confirmation is expected to take
         self.running: dict[int, LiveTrial] = {}
@@ -104,11 +109,12 @@ class Runner:
                     self.when_available(self.state.run_status.save_seconds)
             except BaseException as stopped:
                 with shielded(forget=True):
-                    again = self.end_running()
+                    again = self.end_running(died=isinstance(stopped, WorkersLost))
                 if not isinstance(stopped, KeyboardInterrupt):
                     raise
                 self.interruption = stopped
                 verdict = Verdict(True, describe_interruption(stopped, again), kind="interrupted")
+        self.state.merge_log()
         return verdict
 
     def start_trials(self) -> Verdict:
@@ -154,18 +160,22 @@ class Runner:
                 self.results.give_back(trial.number, died=state.heartbeat is not None)
         self.known = len(state)  # trials that were there before
         if self.log_trials and self.known and state.heartbeat is not None:
-            log.info("study %r in %s has %s: going on", state.name, state.storage.url, plural(self.known, "trial"))
+            count = plural(state.history.trials_started, "trial")
+            log.info("study %r in %s has %s: going on", state.name, state.storage.url, count)
         self.others = state.own_running  # trials of this process that are not of this run
         self.clock = RunClock(state.run_status, self.executor.now)
 
     def ask_or_stop(self) -> Trial | Verdict:
         """The next trial, or why none is started."""
         with self.state.asking():
+            self.clock.tick()
             if recovered := self.state.recover_unconfirmed():  # it is running and counted already
                 return recovered[0]
             budget = without_confirmation(self.suggester, self.budget) if self.confirm() else self.budget
             self.planned = budget
             verdict = self.reason_to_stop(budget)
+            if verdict.stop and verdict.kind == "budget" and budget is not self.budget:
+                return replace(verdict, reason="the rest of the budget is kept to evaluate what is recommended")
             if verdict.stop:
                 return verdict
             try:
@@ -244,10 +254,11 @@ class Runner:
         if self.shown is not None:
             self.shown.update(self.state, self.budget)
 
-    def end_running(self) -> list[int]:
+    def end_running(self, died: bool = False) -> list[int]:
         """Record the results that have arrived, end the other trials, and have them asked again; returns their numbers.
 
-        Where the storage does not answer, the leases run out by themselves.
+        ``died``: their workers did, which counts as one of the ``max_retries`` of each. Where the storage does not answer, the
+        leases run out by themselves.
         """
         with contextlib.suppress(Exception):  # an executor that is broken has no more results
             self.fetch_results(0.0)
@@ -259,9 +270,11 @@ class Runner:
                     self.record_first()
                 # the last first: each goes to the queue's head
                 for number in sorted(state.own_running - self.others, reverse=True):
-                    if self.results.give_back(number, self.running[number].reports if number in self.running else ()):
+                    reports = self.running[number].reports if number in self.running else ()
+                    if self.results.give_back(number, reports, died):
                         again.append(number)
                 state.run_status.save_seconds()
+            state.merge_log()
         except StorageError as error:
             for number in state.own_running - self.others:
                 state.release(number)

@@ -96,7 +96,7 @@ def _code_of(handler: Any) -> CodeType | None:
         return None
     handler = getattr(handler, "func", handler)  # of a functools.partial
     if not hasattr(handler, "__code__") and not hasattr(handler, "__func__"):
-        handler = getattr(type(handler), "__call__", None)
+        handler = type(handler).__call__
     return getattr(getattr(handler, "__func__", handler), "__code__", None)
 
 

@@ -32,10 +32,12 @@ from ..data.trial import Trial
 from ..space.space import Space
 from .describe import safe_text
 from .evaluate import LiveTrial, Objective
+from .process_tree import MARK_VARIABLE, end_marked
 from .serialization import evaluate_to_reply
 
 LENGTH_PREFIX = struct.Struct("!Q")
 RECEIVE_BYTES = 1 << 16
+ORPHAN_GRACE_SECONDS = 1.0  # from the request to end to the kill, for what a trial has left behind
 QUESTIONS = ("allowance", "checkpoint_dir", "prune_reason")
 
 
@@ -45,13 +47,14 @@ QUESTIONS = ("allowance", "checkpoint_dir", "prune_reason")
 def run_worker(fileno: int) -> None:
     """Evaluate trials until the coordinator closes its end of the socket, or has died."""
     with socket.socket(fileno=fileno) as end:
-        channel = Channel(end)
+        channel, left_behind = Channel(end), LeftBehind()
         try:
             pickled, space, raise_errors = channel.receive()
             objective = load_objective(pickled, channel)
             while objective is not None:
                 trial, folder = channel.receive()
                 evaluate_trial(objective, trial, folder, space, raise_errors, channel)
+                left_behind.end()
         except (EOFError, BrokenPipeError, ConnectionResetError):
             pass  # the coordinator is gone
 
@@ -113,6 +116,41 @@ def answer_question(live: LiveTrial, question: str) -> tuple[bool, Any]:
         return True, answers[question]()
     except OSError as error:  # the folder cannot be created
         return False, str(error)
+
+
+class LeftBehind:
+    """Ends the processes that a trial has left behind, after the trial: a worker lives on for the next one.
+
+    They are searched for only if this process has started any. Children of this process stay until it ends itself, as its memory
+    does: they may be a pool or a server that the next trial uses again.
+    """
+
+    def __init__(self) -> None:
+        self._mark = os.environ.get(MARK_VARIABLE, "").rpartition(",")[2]
+        self._ended = self._ended_children()
+
+    def end(self) -> None:
+        """End what has lost its parent."""
+        before, self._ended = self._ended, self._ended_children()
+        if self._mark and (before != self._ended or self._has_children()):
+            end_marked([self._mark], ORPHAN_GRACE_SECONDS, orphans_only=True)
+
+    @staticmethod
+    def _ended_children() -> object:
+        """The resources that ended children have used: they become more with each of them."""
+        import resource  # Linux and macOS have it; this module is imported on other systems too
+
+        return resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    @staticmethod
+    def _has_children() -> bool:
+        try:
+            os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return False
+        except AttributeError:  # macOS
+            return True
+        return True
 
 
 class TrialConnection:

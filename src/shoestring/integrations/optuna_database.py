@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from ..errors import ConfigError, SpaceError, StudyError
+from ..errors import ConfigError, ShoestringError, SpaceError, StudyError
 from ..space.parameters import Choice, Float, Int
 from ..space.space import Parameter, Space
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA_VERSIONS = range(12, 13)
 MAX_PARENT_VALUES = 32  # of a parameter on which others may be conditional
+RESTORE = "restore a backup, or look at its tables trials, trial_params and trial_values"
 INFINITE_VALUES = {"INF_POS": math.inf, "INF_NEG": -math.inf}
 # The kind of parameter for each distribution of Optuna, and the fields that its name implies; five names are before Optuna 3.
 KINDS = {
@@ -77,13 +78,20 @@ def read_study(url: str, name: str | None = None) -> OptunaStudy:
             study, title = find_study(connection, name)
             direction = read_direction(connection, study, title)
             distributions, trials = read_trials(connection, study)
+        notes: list[str] = []
+        space = read_space(distributions, trials, notes)
     except SQLAlchemyError as error:
         reason = getattr(error, "orig", None) or error
         raise StudyError(f"this is not a database of Optuna's, or it cannot be read: {reason}") from None
+    except SpaceError as error:
+        raise StudyError(f"its parameters make no space: {error}") from None
+    except ShoestringError:
+        raise
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+        why = f"a cell holds what Optuna never writes ({type(error).__name__}: {str(error)[:200]})"
+        raise StudyError(f"this database of Optuna's is damaged: {why}; {RESTORE}") from None
     finally:
         engine.dispose()
-    notes: list[str] = []
-    space = read_space(distributions, trials, notes)
     return OptunaStudy(title, direction, space, trials, notes)
 
 
@@ -124,7 +132,7 @@ def read_trials(connection: Connection, study: int) -> tuple[dict[str, list[Any]
         trials[key] = OptunaTrial(int(number), str(state), None, seconds_between(began, ended))
     query = "SELECT v.trial_id, v.value, v.value_type FROM trial_values v JOIN trials t ON t.trial_id = v.trial_id"
     for key, value, kind in rows(connection, f"{query} WHERE t.study_id = :study AND v.objective = 0", study=study):
-        trials[key].value = INFINITE_VALUES.get(kind, value)
+        trials[key].value = INFINITE_VALUES.get(kind, None if value is None else float(value))
     distributions: dict[str, list[Any]] = {}
     query = "SELECT p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p"
     query += " JOIN trials t ON t.trial_id = p.trial_id WHERE t.study_id = :study ORDER BY p.param_id"
@@ -180,10 +188,7 @@ def read_space(distributions: Mapping[str, list[Any]], trials: Sequence[OptunaTr
         if when is not None:
             notes.append(f"{name} is taken to be drawn only when {describe(when)}")
         parameters[name] = to_parameter(known[0][0], fields, when)
-    try:
-        return Space(parameters)
-    except SpaceError as error:
-        raise StudyError(f"its parameters make no space: {error}") from None
+    return Space(parameters)
 
 
 def merged_fields(kind: str, known: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from .._format import plural
 from .._validation import plain, whole_number
 from ..budget import Budget, read_budget
 from ..data.history import History
-from ..data.trial import State
+from ..data.trial import State, Trial
 from ..errors import BudgetError, MethodError, SpaceError
 from ..space.parameters import Fidelity
 from ..storage import open_storage
@@ -39,6 +39,7 @@ from .sklearn_results import evaluated
 __all__ = ["ShoestringSearchCV"]
 
 DEFAULT_TRIALS = 50  # if neither n_iter nor a budget is given
+MAX_FIRST_FAILURES = 10  # candidates that could not be fitted, before the first success: then the estimator is broken
 MIN_ROWS_PER_CLASS = 10  # in the smallest sample
 
 
@@ -172,8 +173,14 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
             history = study.log
             return bool(study.space.fidelities) and not any(history.at_target(trial) for trial in history.having(State.DONE))
 
+        def stop_if_nothing_works(study: Study, trial: Trial) -> None:
+            """Combinations of parameters that cannot be fitted are common, so that this is more patient than ``fail_fast``."""
+            if study.log.number_of(State.FAILED) >= MAX_FIRST_FAILURES and not study.log.number_of(State.DONE):
+                study.halt(f"the first {MAX_FIRST_FAILURES} candidates could not be fitted")
+
         self.stop_ = study.run(
-            executor, budget, confirm=nothing_at_target, progress=False, log_trials=self.verbose > 0,
+            executor, budget, callbacks=stop_if_nothing_works, confirm=nothing_at_target, progress=False,
+            log_trials=self.verbose > 0,
             fail_fast=False,  # where nothing can be fitted, scikit-learn's own error is raised at the end
             on_interrupt="return",  # to say here how to go on
         ).stop  # fmt: skip

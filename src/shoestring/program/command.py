@@ -6,8 +6,9 @@ special meaning. A conditional parameter that is inactive has no value: an argum
 only the placeholder and follows an option (``--rate-drop {rate_drop}``), the option is dropped too.
 
 **Process.** Each run has its own process group and session, its output goes to files, and its standard input is empty. So
-Ctrl-C in the terminal reaches only Shoestring, which decides what to do; a timeout or an interruption ends the program together
-with everything that it started; and the program cannot wait for input from a terminal.
+Ctrl-C in the terminal reaches only Shoestring, which decides what to do, and the program cannot wait for input from a terminal.
+When the program has ended, or a timeout or an interruption ends it, everything that it started is ended too: its process group,
+and what has left the group and is found by a mark in its environment (see ``execution/process_tree.py``).
 
 **Objective.** It only waits while the program runs, so several programs can run at once in threads of one process. These
 environment variables give the program what its arguments do not:
@@ -20,7 +21,9 @@ environment variables give the program what its arguments do not:
 
 from __future__ import annotations
 
+import contextlib
 import json
+import math
 import os
 import re
 import signal
@@ -39,12 +42,14 @@ from ..errors import ConfigError
 from ..execution.describe import MAX_TRACEBACK_BYTES
 from ..execution.evaluate import Failure, LiveTrial
 from ..execution.orphan_guard import OrphanGuard
+from ..execution.process_tree import end_marked, has_exited, is_running, marked_environment, new_mark
 from ..space.space import Config, Space
-from .result_reader import Logs, TrialFiles, read_result, shorten, tail
+from .result_reader import Logs, TrialFiles, open_private, read_result, shorten, tail
 
 EXTRA_PLACEHOLDERS = ("trial", "study", "result", "checkpoint_dir")  # a parameter of the same name takes precedence
 TERMINATION_GRACE_SECONDS = 2.0  # between SIGTERM and SIGKILL
-POLL_SECONDS = 0.25  # how often a running program is checked for cancellation
+POLL_SECONDS = 0.05  # how often a running program is checked for its end and for cancellation
+MIN_POLL_SECONDS = 0.0005  # at its start: a program may be fast
 EXIT_POLL_SECONDS = 0.02  # how often a program that was sent SIGTERM is checked for its end
 _TOKEN = re.compile(r"(?P<open>\{\{)|(?P<close>\}\})|\{(?P<name>[^{}]*)\}|(?P<lone>[{}])")
 
@@ -160,67 +165,68 @@ def run_program(
     cancelled: Callable[[], bool],
     guard: OrphanGuard,
 ) -> int:
-    """Run a program until it exits and return its exit code.
+    """Run a program until it exits and return its exit code. What it has started and left behind is ended.
 
-    OSError if it cannot be started; ProgramTimeout or Cancelled after its process group was ended.
+    OSError if it cannot be started; ProgramTimeout or Cancelled after it was ended.
     """
-    with files.out.open("wb") as output, files.err.open("wb") as errors:
+    mark = new_mark()
+    with open_private(files.out) as output, open_private(files.err) as errors:
         process = subprocess.Popen(
-            list(arguments), env=dict(environment), stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True
-        )
+            list(arguments), env={**environment, **marked_environment(mark)},
+            stdin=subprocess.DEVNULL, stdout=output, stderr=errors, start_new_session=True,
+        )  # fmt: skip
     try:
-        guard.watch(process.pid)
-        return wait_for_exit(process, timeout, cancelled)
-    except BaseException:  # KeyboardInterrupt too: the program must not outlive this call
-        end_process_group(process)
-        raise
-    finally:
-        guard.release(process.pid)
+        guard.watch(process.pid, mark)
+        wait_for_exit(process, timeout, cancelled)
+    finally:  # after KeyboardInterrupt too: nothing must outlive this call
+        end_processes(process, mark)
+        guard.release(process.pid, mark)
+    return process.returncode
 
 
-def wait_for_exit(process: subprocess.Popen[bytes], timeout: float | None, cancelled: Callable[[], bool]) -> int:
-    """Wait for the exit code; ProgramTimeout or Cancelled if that comes first."""
-    deadline = None if timeout is None else time.monotonic() + timeout
-    while True:
+def wait_for_exit(process: subprocess.Popen[bytes], timeout: float | None, cancelled: Callable[[], bool]) -> None:
+    """Wait until it has exited; ProgramTimeout or Cancelled if that comes first. Its exit code is not collected yet."""
+    deadline = math.inf if timeout is None else time.monotonic() + timeout
+    pause = MIN_POLL_SECONDS
+    while not has_exited(process):
         if cancelled():
             raise Cancelled
-        pause = POLL_SECONDS if deadline is None else min(POLL_SECONDS, deadline - time.monotonic())
-        try:
-            return process.wait(max(pause, 0.0))
-        except subprocess.TimeoutExpired:
-            if deadline is not None and time.monotonic() >= deadline:
-                raise ProgramTimeout from None
+        if time.monotonic() >= deadline:
+            raise ProgramTimeout
+        time.sleep(max(0.0, min(pause, deadline - time.monotonic())))
+        pause = min(2 * pause, POLL_SECONDS)
 
 
-def end_process_group(process: subprocess.Popen[bytes]) -> None:
-    """Send SIGTERM to the whole group, and SIGKILL after the grace time; an interruption in between only skips the wait."""
+def end_processes(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End the program's group and all that has its mark: by SIGTERM, and by SIGKILL after the grace time; collect its exit code.
+
+    An interruption in between only skips the wait.
+    """
+    interrupted = True
     try:
         deadline = time.monotonic() + TERMINATION_GRACE_SECONDS
-        alive = signal_group(process, signal.SIGTERM)
-        while time.monotonic() < deadline and (process.poll() is None or alive):
+        signal_group(process, signal.SIGTERM)
+        end_marked([mark], TERMINATION_GRACE_SECONDS, asked_groups=[process.pid])
+        while (not has_exited(process) or is_running(process.pid)) and time.monotonic() < deadline:
             time.sleep(EXIT_POLL_SECONDS)
-            alive = signal_group(process, 0)
+        interrupted = False
     finally:
         if hasattr(signal, "SIGKILL"):
             signal_group(process, signal.SIGKILL)
         else:
             process.kill()
+        if interrupted:
+            end_marked([mark], 0.0)
         process.wait()
 
 
-def signal_group(process: subprocess.Popen[bytes], number: int) -> bool:
-    """Send a signal to the process group (0 only checks that it exists); False if no process is left in it."""
+def signal_group(process: subprocess.Popen[bytes], number: int) -> None:
+    """Send a signal to the process group, if there is anybody left in it."""
     if not hasattr(os, "killpg"):  # Windows has no process groups of this kind
-        if number:
-            process.terminate()
-        return process.poll() is None
-    try:
+        process.terminate()
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # PermissionError: on macOS, if all of them have exited
         os.killpg(process.pid, number)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # macOS raises this for a group that has only zombies left
-        return False
-    return True
 
 
 def exit_text(code: int) -> str:
@@ -335,7 +341,8 @@ class ProgramObjective:
         result = read_result(files.result, files.out)
         if result.error is not None:
             attrs = result.outcome.attrs if isinstance(result.outcome.attrs, dict) else None
-            raise self.failure(result.error, files, kind=result.kind, cost=result.outcome.cost, attrs=attrs)
+            kind = None if result.kind is None else shorten(result.kind, 500)
+            raise self.failure(result.error, files, kind=kind, cost=result.outcome.cost, attrs=attrs)
         return result.outcome
 
     def failure(self, reason: str, files: TrialFiles, **how: Any) -> Failure:

@@ -11,8 +11,8 @@ The result of a trial is a number or a JSON object:
 It is read from the file that SHOESTRING_RESULT names, if the program wrote one. Otherwise it is the last line of standard output
 that is not empty. Other keys of the object belong to the program and are ignored.
 
-The output of each trial is kept in ``DIR/trial-00017.out``, ``.err`` and, if the program writes it, ``.result``. The folder also
-keeps the command line that a user started last on this machine: ``shoestring resume`` runs only that one without asking.
+The output of each trial is kept in ``DIR/trial-00017.out``, ``.err`` and, if the program writes it, ``.result``. The folder has a
+marker, a file that names the study that it belongs to: no other study writes there. Only the user may read these files.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ import json
 import math
 import os
 import re
-from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .._validation import is_number
 from ..data.outcome import Outcome
 from ..errors import StudyError
+from ..state.checkpoints import PRIVATE_FILE, PRIVATE_FOLDER, Checkpoints, read_marker, write_marker
 
 MAX_LAST_LINE_BYTES = 1 << 20  # how much of the end of the output is searched for its last line
 RESULT_KEYS = ("value", "cost", "folds", "gradient", "metrics", "attrs", "error")
@@ -36,7 +37,10 @@ NO_RESULT = "no result"  # the kind of failure of a program that reports nothing
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?|inf(inity)?|nan)", re.IGNORECASE)
 
 TRIAL_NUMBER_DIGITS = 5
-COMMAND_FILE = "command.json"
+SHORT_ID_CHARACTERS = 8  # of a study's identity, in the name of its folder
+MARKER_FILE = "study.json"
+MAX_NAME_CHARACTERS = 60  # of a study's name, in the name of its folder: file systems take 255 bytes
+CHECKPOINT_FOLDER = "checkpoints"
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,11 @@ class ProgramResult:
 
 def read_result(result: Path, output: Path) -> ProgramResult:
     """Read the result file if it has any content, otherwise the last line of the output."""
-    written = result.read_bytes() if result.is_file() else b""
+    written = b""
+    if result.is_file():
+        with suppress(OSError):  # it may belong to another user
+            result.chmod(PRIVATE_FILE)
+        written = result.read_bytes()
     if text := written.decode("utf-8", "replace").strip():
         return parse_result(text, f"the file {result.name}")
     line = last_line(output)
@@ -135,12 +143,38 @@ class TrialFiles:
                     attempt += 1
                 path.rename(kept)
 
+    @property
+    def all(self) -> list[Path]:
+        """The files that are there, those of earlier attempts included."""
+        kinds = (self.out, self.err, self.result)
+        return [path for kind in kinds for path in (kind, *kind.parent.glob(f"{kind.stem}.*{kind.suffix}")) if path.is_file()]
+
+
+def open_private(path: Path) -> IO[bytes]:
+    """A new file to write to, which only this user may read."""
+    return open(path, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE_FILE))
+
 
 @dataclass(frozen=True)
 class Logs:
-    """The log folder of one study; it is created before the first trial runs."""
+    """The log folder of one study; it is created before the first trial runs.
+
+    study   the identity of the study; None for a folder that only the caller uses, which gets no marker
+    """
 
     folder: Path
+    study: str | None = None
+
+    @property
+    def checkpoints(self) -> Path:
+        """The folder of the study's checkpoint folders."""
+        return self.folder / CHECKPOINT_FOLDER
+
+    @property
+    def owner(self) -> str | None:
+        """The identity of the study that the folder belongs to; None if nothing says so."""
+        found = (read_marker(self.folder / MARKER_FILE) or {}).get("study")
+        return found if isinstance(found, str) else None
 
     def files(self, number: int) -> TrialFiles:
         """The files of a trial by its number."""
@@ -150,29 +184,40 @@ class Logs:
     def create(self) -> None:
         """Create the folder; a StudyError if it cannot be created or written to, before any budget is spent."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            for folder in (*reversed(self.folder.parents), self.folder):
+                folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         except OSError as error:
             reason = f"the log folder {self.folder} cannot be created: {error.strerror}"
             raise StudyError(f"{reason}; give another one by --logs") from None
         if not os.access(self.folder, os.W_OK):
             raise StudyError(f"the log folder {self.folder} is read-only; give another one by --logs")
+        if self.study is None or self.owner == self.study:
+            return
+        if (self.folder / MARKER_FILE).exists():
+            whose = f"it belongs to study {self.owner}" if self.owner else f"its {MARKER_FILE} cannot be read"
+            raise StudyError(f"the log folder {self.folder} is not of this study: {whose}; give another one by --logs")
+        write_marker(self.folder / MARKER_FILE, {"study": self.study})
 
-    def save_command(self, command: Sequence[str]) -> None:
-        """Record the command line that the user started here."""
-        (self.folder / COMMAND_FILE).write_text(json.dumps(list(command)), encoding="utf-8")
-
-    def is_saved_command(self, command: Sequence[str]) -> bool:
-        """Whether the user started this command line here before.
-
-        The database holds the command line too, but write access to a database must not decide what runs on this machine.
-        """
-        try:
-            return bool(json.loads((self.folder / COMMAND_FILE).read_text(encoding="utf-8")) == list(command))
-        except (OSError, ValueError):
+    def remove(self) -> bool:
+        """Remove the logs and checkpoints of the study, if the folder is the study's. Files that others put there stay."""
+        if self.study is None or self.owner != self.study:
             return False
+        Checkpoints(self.checkpoints, lambda: str(self.study)).remove()
+        for stem in {path.name.partition(".")[0] for path in self.folder.glob("trial-*")}:
+            if (number := stem.removeprefix("trial-")).isdecimal():
+                for path in self.files(int(number)).all:
+                    path.unlink(missing_ok=True)
+        (self.folder / MARKER_FILE).unlink(missing_ok=True)
+        with suppress(OSError):  # somebody else's files are in it
+            self.folder.rmdir()
+            self.folder.parent.rmdir()
+        return True
 
 
-def default_log_folder(study_name: str) -> Path:
-    """``shoestring-logs/NAME``, with characters that are not safe in a file name replaced."""
-    safe = re.sub(r"[^\w.+-]+", "-", study_name).strip(".-") or "study"
-    return Path("shoestring-logs") / safe
+def default_log_folder(study_name: str, identity: str) -> Path:
+    """``shoestring-logs/NAME-1a2b3c4d``: the name without unsafe characters, and the beginning of the study's identity.
+
+    Several names may become the same one, and a study of the same name may have been there before. The identity differs.
+    """
+    safe = re.sub(r"[^\w.+-]+", "-", study_name).strip(".-")[:MAX_NAME_CHARACTERS] or "study"
+    return Path("shoestring-logs") / f"{safe}-{identity[:SHORT_ID_CHARACTERS]}"

@@ -5,6 +5,9 @@ trials have:
 
     metric_NAME   a metric              fold_0, fold_1, ...   the folds of a cross-validation
     attr_NAME     an attribute          param_NAME            a parameter whose name is that of another column
+
+In CSV, a text that a spreadsheet would take for a formula, such as ``=1+1``, begins with an apostrophe: a file that is opened
+must not run what somebody has written into a name or an error. Numbers stay as they are.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from ..data.trial import Trial
 
 FIRST_COLUMNS = ("number", "state", "value", "cost", "seconds")
 LAST_COLUMNS = ("predicted", "predicted_cost", "expected_gain", "by", "why", "effort", "added", "error", "asked_at")
+FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n")  # of a cell that a spreadsheet may compute
 NO_PANDAS = "to_dataframe needs pandas, which is not installed: pip install pandas"
 
 Cells = list[Any]
@@ -30,15 +34,13 @@ def to_csv(history: History) -> str:
     """The trials as CSV. A value that is not there is an empty cell, and one that is neither a number nor a text is JSON."""
     parameters = list(history.space)
     further = further_columns(history)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*FIRST_COLUMNS, *parameters, "error", *further, "added"])
+    lines = [_line([_cell(name) for name in (*FIRST_COLUMNS, *parameters, "error", *further, "added")])]
     for row, trial in enumerate(history):
         first = [trial.number, str(trial.state), trial.value, trial.cost, trial.seconds]
         values = [_cell(trial.config[name]) if name in trial.config else "" for name in parameters]
         others = ["" if cells[row] is None else _cell(cells[row]) for cells in further.values()]
-        writer.writerow([*first, *values, trial.error, *others, _cell(trial.added)])
-    return text.getvalue()
+        lines.append(_line([*first, *values, _cell(trial.error or ""), *others, _cell(trial.added)]))
+    return "".join(lines)
 
 
 def to_dataframe(history: History) -> Any:
@@ -116,6 +118,15 @@ def _nth(values: Sequence[float] | None, place: int) -> float | None:
     return values[place] if values is not None and place < len(values) else None
 
 
+def _line(cells: Cells) -> str:
+    """A line of CSV. A carriage return in a cell is quoted too, which some readers take for the end of a line."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\r\n").writerow(cells)
+    return text.getvalue().removesuffix("\r\n") + "\n"
+
+
 def _cell(value: Any) -> Any:
-    """A value as a CSV cell: a number or a text unchanged, anything else as JSON."""
-    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
+    """A value as a CSV cell: a number unchanged, a text that is no formula unchanged too, anything else as JSON."""
+    if isinstance(value, str):
+        return f"'{value}" if value.startswith(FORMULA_BEGINNINGS) else value
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else json.dumps(value)

@@ -16,6 +16,7 @@ from ..data.history import History
 from ..data.trial import State
 from ..state.effort import Level, typical_seconds
 from ..termination.base import Verdict
+from .trial_log import one_line
 
 MAX_KINDS_OF_ERRORS = 3  # that are listed
 MAX_ERROR_CHARACTERS = 120  # of each
@@ -82,7 +83,7 @@ def failures_text(history: History) -> str:
 def error_line(error: str | None) -> str:
     """The first line of an error, without the path of a log file, cut if it is very long."""
     line = _LOG.sub("", (error or "").strip().partition("\n")[0]) or "no reason is known"
-    return line if len(line) <= MAX_ERROR_CHARACTERS else f"{line[: MAX_ERROR_CHARACTERS - 3]}..."
+    return one_line(line, MAX_ERROR_CHARACTERS)
 
 
 def effort_text(history: History, seconds: Mapping[Level, float]) -> str:

@@ -10,12 +10,14 @@ from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
 
+from .._format import amount
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, OptimizerOptions
 from ..cost.base import CostModel, CostPosterior, expected_log_cost, needs_no_data
 from ..data.dataset import Dataset
 from ..data.history import History
 from ..data.trial import Suggestion
 from ..data.visited import VisitedSet
+from ..errors import NothingFits
 from ..space.encoding import Encoding
 from ..space.space import Space
 from ..surrogate.base import Surrogate
@@ -152,6 +154,17 @@ class SearchContext:
         left = spending.left if spending.timed else spending.left - self.reserved
         return left if spending.most is None else min(left, spending.most)
 
+    def nothing_fits(self, cheapest: float | None = None, trial: str = "trial") -> NothingFits:
+        """The error that says what is left, and what the cheapest trial is expected to cost: in time, if time is the limit."""
+        spending, left = self.spending, max(self.affordable, 0.0)
+        in_time = spending is not None and spending.price and (spending.timed or spending.most == self.affordable)
+        price, unit = (spending.price, "s") if in_time and spending is not None else (1.0, self.unit)
+        rest = f"{amount(left / (price or 1.0), unit)} of the {'time' if in_time else 'budget'} are left"
+        if cheapest is None:
+            return NothingFits(rest)
+        expected = f"the {'shortest' if in_time else 'cheapest'} {trial} is expected to {'take' if in_time else 'cost'}"
+        return NothingFits(f"{rest}, and {expected} {amount(cheapest / (price or 1.0), unit)}")
+
     @property
     def far_from_limit(self) -> bool:
         """Whether every trial is expected to fit, whatever a cost model says: all so far cost a small part of what is left."""
@@ -160,7 +173,8 @@ class SearchContext:
             return False
         highest = float(np.exp(log_cost.max()))
         left = spending.left - highest * len(self.data.pending)
-        return SMALL_PART * (left if spending.most is None else min(left, spending.most)) >= highest
+        part = SMALL_PART if self.effort == "full" else 1.0  # where time is short, what fitted so far is taken to fit again
+        return part * (left if spending.most is None else min(left, spending.most)) >= highest
 
     @property
     def rng(self) -> np.random.Generator:

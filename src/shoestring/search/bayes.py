@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .._format import amount
 from ..acquisition.base import Acquisition
 from ..acquisition.cost_aware import NO_BUDGET, negative_log_cost
 from ..acquisition.improvement import LogEI
@@ -16,7 +15,7 @@ from ..acquisition.optimize.constrained import maximize_constrained
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 from ..cost.base import expected_log_cost
 from ..data.trial import Suggestion
-from ..errors import MethodError, NothingFits
+from ..errors import MethodError
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from .base import SearchContext, SearchMethod
@@ -88,11 +87,7 @@ def within_budget(u: Array, surface: Surface, belief: Belief, optimizer: Acquisi
     bound = -math.log(left) if left > 0.0 else math.inf
     fitting = maximize_constrained(surface, cheapness, bound, pool, optimizer.encoding, optimizer.rng, optimizer.visited)
     if fitting is None:
-        least = float(np.exp(expected_log_cost(cost, pool)).min())
-        raise NothingFits(
-            f"{amount(max(left, 0.0), context.unit)} of the budget are left, and the cheapest trial is expected to cost "
-            f"{amount(least, context.unit)}"
-        )
+        raise context.nothing_fits(float(np.exp(expected_log_cost(cost, pool)).min()))
     return fitting
 
 

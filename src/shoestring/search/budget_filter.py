@@ -9,10 +9,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from .._format import amount
 from ..acquisition.optimize.candidates import is_visited, quasi_random
 from ..data.trial import Suggestion
-from ..errors import NothingFits
 from .base import MIN_COSTS_FOR_PREDICTION, SearchContext
 
 CANDIDATES = 512
@@ -41,9 +39,7 @@ def filter_by_budget(suggestion: Suggestion, context: SearchContext) -> Suggesti
         if len(fits):
             break
     if not len(fits):
-        rest = f"{amount(max(left, 0.0), context.unit)} of the budget are left"
-        least = amount(float(np.exp(expected.min())), context.unit) if len(U) else ""
         kind = "trial at the target" if space.fidelities and not lower else "trial"
-        raise NothingFits(f"{rest}, and the cheapest {kind} is expected to cost {least}" if least else rest)
+        raise context.nothing_fits(float(np.exp(expected.min())) if len(U) else None, kind)
     why = f"{suggestion.why}; at random among what fits into the budget"
     return replace(suggestion, config=space.decode(fits[0]), why=why, plan=None)  # another config has no place in the plan

@@ -4,9 +4,9 @@ All trials of one configuration share a folder, at every fidelity: when Hyperban
 another method comes back to it, the objective finds what it saved. A folder's name is the beginning of a hash of the study's
 identity and of the configuration without its fidelities. So it can be found again in another process, and no other study has it.
 
-Beside each folder lies a small file, its marker, that names the study and the configuration. Files that have no marker, or that of
-another study or configuration, are not given to an objective: it would continue from a state that is not its own, and report its
-value. The marker is not in the folder, since programs look whether their folder is empty.
+Beside each folder lies a small file, its marker, that names the study and the configuration. Files without a marker, or with that
+of another study or configuration, are not given to an objective: it would continue from a state that is not its own, and report
+its value. The marker is not in the folder, since programs look whether their folder is empty.
 
 By default the folders are in a temporary folder. When the process ends, empty folders are removed from it; what an objective has
 saved there stays until the system cleans its temporary files.
@@ -50,7 +50,7 @@ class Checkpoints:
         self._checked: set[Path] = set()  # whose markers this process has read or written
 
     def folder(self, config: Mapping[str, Any], space: Space) -> Path:
-        """The folder of a configuration, made if it is not there; a StudyError if it is there and is not of this configuration."""
+        """The folder of a configuration, made if it is not there; a StudyError if it is there and belongs to another one."""
         if self.root is None:
             with _making_root:  # two threads that need it at once must not get two
                 self.root = self.root or temporary_root()
@@ -158,7 +158,12 @@ def read_root(root: str | os.PathLike[str]) -> Path:
     text = os.fspath(root) if isinstance(root, str | os.PathLike) else None
     if not isinstance(text, str) or not text:
         raise MethodError(f'checkpoints={root!r} is not a path; write checkpoints="folder", or leave it out for a temporary one')
-    path = Path(text).expanduser().absolute()
-    if path.exists() and not path.is_dir():
+    try:
+        path = Path(text).expanduser().absolute()
+        is_file = path.exists() and not path.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:  # its name is too long, or ~ stands for nobody
+        reason = getattr(error, "strerror", None) or error
+        raise MethodError(f"checkpoints={text[:80]!r} cannot be a folder: {reason}; give another one") from None
+    if is_file:
         raise MethodError(f"checkpoints={str(root)!r} is a file; give a folder")
     return path

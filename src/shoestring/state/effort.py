@@ -46,14 +46,14 @@ class Effort:
     guided: float = 0.0
     _began: float = field(default_factory=time.perf_counter)
 
-    def choose(self, history: History, workers: int) -> Level:
-        """The level for the next suggestion."""
+    def choose(self, history: History, workers: int, *, in_time: bool) -> Level:
+        """The level for the next suggestion. ``in_time``: the budget is in time, so the work for a random trial counts too."""
         trial_seconds = typical_seconds(history)
         if trial_seconds is None:
             return "full"
         if self.seconds.get("full", 0.0) <= FULL_EFFORT_IN_TRIALS * trial_seconds / workers:  # free workers wait for it
             return "full"
-        random_seconds = trial_seconds / workers + self.seconds.get("random", 0.0)
+        random_seconds = trial_seconds / workers + (self.seconds.get("random", 0.0) if in_time else 0.0)
         if self.seconds.get("reduced", 0.0) <= WORTH_IN_TRIALS * random_seconds:
             return "reduced"
         return "reduced" if self.guided <= SHARE_OF_THE_MODEL * (time.perf_counter() - self._began) else "random"

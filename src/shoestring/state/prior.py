@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -16,6 +17,8 @@ from ..space.space import Config, Space
 from .study_state import StudyState
 
 log = logging.getLogger("shoestring")
+
+_BEYOND = re.compile(r"(?P<name>.+?) = .+ (?P<why>lies outside its bounds .*)")
 
 
 class EarlierStudy(Protocol):
@@ -42,8 +45,8 @@ def add_prior(state: StudyState, prior: Iterable[Any]) -> None:
         same_unit = getattr(each, "unit", state.settings.unit) == state.settings.unit
         taken, left_out = 0, Counter[str]()
         if each.history.maximize != state.settings.maximize:
-            own = state.settings.direction
-            raise StudyError(f"prior=: study {name!r} has values of the other direction: this study is to {own}; leave it out")
+            own = f"this study is to {state.settings.direction}"
+            raise StudyError(f"prior=: study {name!r} has values of the other direction: {own}; give direction=, or leave it out")
         for trial in each.history:
             try:
                 state.add(adapted(trial, state, name, same_unit))
@@ -65,7 +68,7 @@ def adapted(trial: Trial, state: StudyState, name: str, same_unit: bool) -> Tria
         raise Unusable(f"{trial.state}")
     config = fitting_config(trial.config, state.space)
     draft = state.draft(config, {"by": "prior", "why": f"trial {trial.number} of study {name!r}"})
-    names = ("value", "error", "folds", "gradient", "metrics", "attrs", "seconds", "censored")
+    names = ("value", "error", "traceback", "folds", "gradient", "metrics", "attrs", "reports", "seconds", "censored")
     finished = draft.finish(trial.state, **{each: getattr(trial, each) for each in names})
     return replace(finished, added=True, cost=trial.cost if same_unit else None)
 
@@ -81,4 +84,5 @@ def fitting_config(config: Mapping[str, Any], space: Space) -> Config:
     try:
         return space.check(config)
     except ConfigError as error:
-        raise Unusable(str(error).split(";")[0]) from None
+        bounds = _BEYOND.match(str(error))  # one reason for all values beyond the bounds, not one for each
+        raise Unusable(f"{bounds['name']} {bounds['why']}" if bounds else str(error).split(";")[0]) from None

@@ -154,7 +154,7 @@ def parse(text: str, what: str) -> Any:
         except KeyError:
             return build(tree, known_names(what, everything=True))
     except KeyError as error:
-        there = ", ".join([*KINDS[what], *(name for name, cls in _registered.items() if kind_of(cls) == what)])
+        there = ", ".join([*names_of(what), *(name for name, cls in _registered.items() if kind_of(cls) == what)])
         raise MethodError(f"{what} {text}: there is no {error.args[0]}; there are {there}") from None
     except LookupError:
         raise unreadable(text, what) from None
@@ -200,7 +200,13 @@ def argument(tree: ast.expr, known: Mapping[str, Any]) -> Any:
 
 def unreadable(text: str, what: str) -> MethodError:
     call = "EIAlpha(0.5)" if what == "method" else "SureBound(0.01) | Patience(30)"
-    return MethodError(f"{what} {text!r} cannot be read; write a name or {call}; the names are {', '.join(KINDS[what])}")
+    return MethodError(f"{what} {text!r} cannot be read; write a name or {call}; the names are {', '.join(names_of(what))}")
+
+
+def names_of(what: str) -> list[str]:
+    """The names that a part of a study can have, without those that may only be an argument of it."""
+    inner = KINDS[INNER[what]] if what in INNER else ()
+    return [name for name in KINDS[what] if name not in inner]
 
 
 # -- from object to text -----------------------------------------------------------------------------------------------

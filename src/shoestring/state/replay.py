@@ -92,7 +92,7 @@ def context_then(suggester: Suggester, trial: Trial, stored: Sequence[StoredTria
     space = spaces[min(trial.basis.get("space", 0), len(spaces) - 1)]
     history = History(tuple(past), space, suggester.state.settings.maximize)
     spending = trial.basis.get("spending")
-    effort: Literal["full", "reduced"] = "reduced" if trial.basis.get("effort") == "reduced" else "full"
+    effort: Literal["full", "reduced"] = "reduced" if "effort" in trial.basis else "full"
     return replace(suggester.context(history, effort=effort), spending=None if spending is None else Spending(*spending))
 
 

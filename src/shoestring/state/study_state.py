@@ -11,12 +11,18 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sys
+import os
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+import numpy as np
+
+from .._format import duration
 from ..budget import Budget
 from ..data.history import History
 from ..data.persistent_list import PersistentList
@@ -28,13 +34,14 @@ from ..space.space import Config, Space
 from ..storage.base import Changes, Limits, QueuedConfig, Storage, StoredTrial, StudyRecord
 from ..storage.heartbeat import Heartbeat, surely_dead
 from ..storage.memory import MemoryStorage
-from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit
+from ..storage.transactions import SHORT_WAIT_SECONDS, hold_limit, wait_limit
 from ..storage.trial_lifecycle import count_lost_worker
 
 log = logging.getLogger("shoestring")
 
 Direction = Literal["minimize", "maximize"]
 SECONDS_BETWEEN_REPORTS = 1.0  # a trial's reports are stored at most this often
+MAX_THREAD_SECONDS = 600.0  # that one thread waits for another one of the same process: many times what a suggestion takes
 
 
 @dataclass
@@ -141,21 +148,25 @@ class StudyState:
     ) -> None:
         self.storage, self.study, self.name = storage, study, name
         self.settings, self.spaces = settings, [space]
-        self.lock = threading.RLock()
+        self.lock: threading._RLock | _InUseAtFork = threading.RLock()
         self.trials: PersistentList[Trial] = PersistentList()
         self.table = TrialTable(space)
         self.queue: list[QueuedConfig] = []
+        self._fitting: dict[int, tuple[Space, bool]] = {}  # queued configs that were compared with a space, by id
         self.clock = 0  # of the storage: the last change that this process knows
         self.run_status = RunStatus(storage, study)
         self.heartbeat = None if isinstance(storage, MemoryStorage) else Heartbeat(storage, study, lease)
         self._settings_version: int | None = None  # of the settings that were read last
         self._asking = 0  # depth of ``asking``
+        self._asks = 0  # how many times it was entered
         self._reported: dict[int, float] = {}  # when a trial's reports were stored last
         self._unconfirmed: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and its lease's token
         self._changes = 0  # raised after each change of trials and table: a reader without the lock keeps no half of one
         self._history: History | None = None  # the last view, and what it is a view of
         self._history_key: tuple[int, Space, bool] | None = None
+        self.max_retries: int | None = None  # of configs whose workers are lost, as the present run says; None: the default
         self._own: dict[int, float] = {}  # running trials that this process opened -> when, by its steady clock
+        _states.add(self)
 
     def __len__(self) -> int:
         return len(self.trials)
@@ -174,8 +185,29 @@ class StudyState:
             self._settings_version = changes.settings_hash
         for start in range(0, len(changes.trials), ROWS_PER_WRITE):
             self._insert(changes.trials[start : start + ROWS_PER_WRITE])
-        self.clock, self.queue = changes.clock, list(changes.queue)
+        self.clock, self.queue = changes.clock, [each for each in changes.queue if self._fits(each)]
         self.run_status.update(changes)
+
+    def _fits(self, queued: QueuedConfig) -> bool:
+        """Whether a queued config is one of this space. One that is not, as from another program, stays in the queue unused.
+
+        As a trial it could not be read again: the whole study could not be opened any more.
+        """
+        space, known = self._fitting.get(queued.id, (None, False))
+        if space is self.space:
+            return known
+        try:
+            if queued.suggestion.get("partial"):
+                self.space.complete(queued.config, self.space.decode(np.full(len(self.space), 0.5)))
+            else:
+                self.space.check(queued.config)
+            fits = True
+        except ConfigError as error:
+            fits = False
+            unfit = "queued config %d of study %r does not fit its space, and is not evaluated: %s"
+            log.warning(unfit, queued.id, self.name, error)
+        self._fitting[queued.id] = self.space, fits
+        return fits
 
     def reload_settings(self) -> None:
         """Take over settings that another process has changed, and its space if that was extended."""
@@ -265,6 +297,9 @@ class StudyState:
         lease: float | None = None,
     ) -> Trial:
         """Write a new running trial. Raises Conflict when another process was faster. ``lease``: if it is not the usual one."""
+        if suggestion.get("max_retries") != self.max_retries:  # kept with the trial, for whichever process finds its worker lost
+            suggestion = {name: value for name, value in suggestion.items() if name != "max_retries"}
+            suggestion |= {} if self.max_retries is None else {"max_retries": self.max_retries}
         trial = self.draft(config, suggestion, basis)
         granted = None if self.heartbeat is None else self.heartbeat.lease(lease)
         token = None if granted is None or lease is not None else granted.token  # of a lease that this process renews
@@ -332,9 +367,9 @@ class StudyState:
         """Abandon a running trial, charge it, and have its config asked first, unless too many workers ``died`` of it."""
         seconds, kept = self.seconds_open(trial), tuple(reports) or trial.reports
         priced = seconds is not None and self.settings.time_has_a_price
-        cost = (seconds or 0.0) * self.settings.price_of_a_second if priced else None
+        cost = min((seconds or 0.0) * self.settings.price_of_a_second, sys.float_info.max) if priced else None
         ended = trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=kept)
-        ended = count_lost_worker(ended) if died else ended
+        ended = count_lost_worker(ended, self.max_retries) if died else ended
         self.close(ended, again=ended.state is State.ABANDONED)
 
     def report(self, number: int, reports: Sequence[Mapping[str, Any]]) -> None:
@@ -379,11 +414,14 @@ class StudyState:
 
         Inside, each suggestion sees those before it. Nested use costs nothing and does not read again.
         """
-        with self.lock:
+        self._wait_for_other_threads()
+        try:
             if self._asking:
                 yield
                 return
-            with self.storage.ask_lock(self.study):
+            self._asks += 1
+            lease = contextlib.nullcontext() if self.heartbeat is None else hold_limit(self.heartbeat.seconds)
+            with lease, self.storage.ask_lock(self.study):
                 self.reap()
                 self.refresh()
                 self._asking += 1
@@ -391,6 +429,17 @@ class StudyState:
                     yield
                 finally:
                     self._asking -= 1
+        finally:
+            self.lock.release()
+
+    def _wait_for_other_threads(self) -> None:
+        """Take the lock. A StudyError if one other thread has kept it for too long: nobody could go on without it."""
+        seen = None
+        while not self.lock.acquire(timeout=MAX_THREAD_SECONDS):
+            if seen == self._asks:
+                long = f"another thread of this process has been at work on study {self.name!r} for {duration(MAX_THREAD_SECONDS)}"
+                raise StudyError(f"{long}; end what it does, perhaps a model or a storage of your own, or start a new process")
+            seen = self._asks
 
     def reap(self) -> None:
         """Abandon the trials of lost workers, charge them, and have them asked again."""
@@ -399,10 +448,22 @@ class StudyState:
             price = self.settings.price_of_a_second if self.settings.time_has_a_price else None
             self.storage.reap(self.study, price)
 
+    def merge_log(self) -> None:
+        """At the end of a run: a SQLite file is complete without its log. Other storages have no such method, and need none."""
+        merge = getattr(self.storage, "merge_log", None)
+        if merge is not None:
+            with contextlib.suppress(StorageError):  # what was told is on the disk; the log is merged later
+                merge()
+
     def after_outage(self, seconds: float) -> None:
         """The storage answers again: leases may have ended since they could not be renewed."""
         if self.heartbeat is not None:
             self.heartbeat.after_outage(seconds)
+
+    def close_leases(self) -> None:
+        """Renew no lease any more: the trials of this process are asked again when theirs end."""
+        if self.heartbeat is not None:
+            self.heartbeat.close()
 
     def release(self, number: int) -> None:
         """This process no longer works on the trial."""
@@ -429,6 +490,50 @@ class StudyState:
             return running
         holders = self.storage.holders(self.study)
         return [trial for trial in running if surely_dead(holders.get(trial.number, ""))]
+
+
+    def after_fork(self) -> None:
+        """In the child of a fork: a lock that another thread held would stay locked, and what it was changing half changed."""
+        if self.lock.acquire(blocking=False):
+            self.lock.release()
+        else:
+            self.lock = _InUseAtFork(self.name)
+        if self.heartbeat is not None:
+            self._own = {}  # they are the parent's
+
+
+class _InUseAtFork:
+    """Takes the place of a study's lock that was held by another thread at a fork: a clear error in place of a wait for ever."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        raise StudyError(
+            f"study {self.name!r} was in use by another thread when this process was forked, so it cannot be used here; "
+            f"open it again in this process: st.Study.load(storage, {self.name!r}); a study in memory is lost here"
+        )
+
+    def release(self) -> None:
+        """Nothing to do: it is never held."""
+
+    def __enter__(self) -> bool:
+        return self.acquire()
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
+
+_states: weakref.WeakSet[StudyState] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for state in list(_states):
+        state.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def spaces_of(record: StudyRecord) -> list[Space]:

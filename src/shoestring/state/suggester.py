@@ -17,6 +17,8 @@ from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
+
 from ..acquisition.base import Acquisition
 from ..budget import Budget
 from ..cost.base import CostModel
@@ -144,10 +146,13 @@ class Suggester:
         """A config of the queue. What the user has left open is as the method suggests it at this moment."""
         if not queued.suggestion.get("partial"):
             return dict(queued.config)
-        with self._timed():
-            context = self.context(budget=budget)
-            suggested = self.method.suggest(context).config
-        return self.state.space.complete(queued.config, suggested)
+        space = self.state.space
+        try:
+            with self._timed():
+                suggested = self.method.suggest(self.context(budget=budget)).config
+        except (SpaceExhausted, NothingFits):  # the user wants it nevertheless
+            suggested = space.decode(np.full(len(space), 0.5))
+        return space.complete(queued.config, {**suggested, **space.target})  # at the target fidelity, unless one is given
 
     def level(self, budget: Budget | None) -> Level:
         """The effort of the next suggestion: full, unless the optimizer's own time counts and a trial takes less."""
@@ -156,8 +161,10 @@ class Suggester:
         history = self.state.history
         key = (self.state.table.version, budget)
         if self._level_key != key:  # one level a step: the rule and the suggestion share its fits
-            found = self.effort.choose(history, self.workers) if counts_time(budget, history) else "full"
-            self._level, self._level_key = found, key
+            in_time = budget is not None and budget.seconds is not None
+            timed = counts_time(budget, history)
+            self._level = self.effort.choose(history, self.workers, in_time=in_time) if timed else "full"
+            self._level_key = key
         return self._level
 
     def _may_save_time(self, budget: Budget | None) -> bool:
@@ -200,7 +207,7 @@ class Suggester:
         if history is not None:
             return self._make_context(history, self._spending(history, budget), effort)
         state, level = self.state, self.level(budget)
-        effort = "reduced" if level == "reduced" else "full"
+        effort = "full" if level == "full" else "reduced"
         settings = state.settings
         key = (state.table.version, state.space, self.model, self.cost_model, settings.unit, settings.maximize, effort)
         history = state.history
@@ -248,7 +255,7 @@ class Suggester:
             if limited is not None and (in_cost is None or limited.left < in_cost.left):
                 return limited
             if limited is not None and in_cost is not None:
-                return replace(in_cost, most=limited.most)
+                return replace(in_cost, most=limited.most, price=price_of_a_second(history, self.state.settings))
         if in_cost is not None:
             return in_cost
         if budget.trials is not None:
@@ -264,7 +271,7 @@ class Suggester:
             return None
         gone = min(self.state.run_status.seconds, seconds)
         worth = price * self.workers  # of a second
-        return Spending(worth * seconds, worth * gone, paid, most=price * (seconds - gone), timed=True)
+        return Spending(worth * seconds, worth * gone, paid, most=price * (seconds - gone), timed=True, price=price)
 
     # -- decisions ---------------------------------------------------------------------------------------------------
 

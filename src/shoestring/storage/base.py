@@ -64,6 +64,7 @@ class StudyRecord:
     created_at  seconds since 1970, by the clock of the storage
     trials      how many trials there are
     waiting     how many configs are in the queue
+    counted     how many trials there are, without abandoned ones
     """
 
     id: int
@@ -76,6 +77,7 @@ class StudyRecord:
     created_at: float
     trials: int
     waiting: int
+    counted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,16 @@ def encode_queued(config: Mapping[str, Any], suggestion: Mapping[str, Any]) -> s
     return encode_json({"config": config, "suggestion": suggestion}, "a queued config")
 
 
+def read_queued(text: Any, expected: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The config and the suggestion of a queue entry; None if it cannot be read: a wrong checksum, or not what was encoded."""
+    try:
+        entry = decode_json(text, "a queued config", expected if isinstance(expected, int) else -1)
+        config, suggestion = entry["config"], entry["suggestion"]
+    except (StorageError, TypeError, LookupError):
+        return None
+    return (config, suggestion) if isinstance(config, dict) and isinstance(suggestion, dict) else None
+
+
 # -- trials ------------------------------------------------------------------------------------------------------------
 
 

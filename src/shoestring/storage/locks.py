@@ -1,8 +1,11 @@
 """The ask lock, and locks on files.
 
 Threads of one process exclude each other by a ``threading.Lock``, processes on one machine by a lock on a file (flock), which the
-system releases when the process ends. Correctness depends on neither: a worker that has waited for long goes on without the lock,
-since its holder may be suspended. The locks save work, and give each of many writers its turn.
+system releases when the process ends. Correctness depends on neither. The locks save work, and give each of many writers its turn.
+
+A process that holds the ask lock may be suspended. So one who has waited for the same holder for as long as a lease takes the lock
+over: it removes the file and locks a new one. The others find the new file, and wait no longer for the suspended process. When
+that process goes on, it works without a lock, and ``Storage.write`` tells it that others were faster.
 
 The lock files are not beside the database but in a private folder among the temporary files, under a hash of the database's
 path. A process removes them when it closes the database; one that is killed may leave an empty file there. So only processes of
@@ -25,9 +28,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .transactions import pause_rng
+from .transactions import hold_seconds, pause_rng
 
-MAX_WAIT_SECONDS = 60.0  # for the ask lock
+MAX_LEASES = 2  # how long the ask lock is waited for in all, while its holders change; then a worker goes on without it
 POLL_SECONDS = 0.01
 MAX_OPENS = 100  # of a file that others keep removing, before a lock goes on without it
 HASH_DIGITS = 20
@@ -49,8 +52,9 @@ class ThreadAskLocks:
 
     @contextmanager
     def ask_lock(self, study: int) -> Iterator[None]:
+        """Threads of one process are suspended together, so that one wait for all of them is enough."""
         lock = self._locks.setdefault((os.getpid(), study), threading.Lock())
-        held = lock.acquire(timeout=MAX_WAIT_SECONDS)
+        held = lock.acquire(timeout=MAX_LEASES * hold_seconds())
         try:
             yield
         finally:
@@ -67,7 +71,7 @@ class FileAskLocks(ThreadAskLocks):
 
     @contextmanager
     def ask_lock(self, study: int) -> Iterator[None]:
-        with super().ask_lock(study), self._files.lock(f"ask-{study}", MAX_WAIT_SECONDS, POLL_SECONDS):
+        with super().ask_lock(study), AskFileLock(self._files, f"ask-{study}", hold_seconds()):
             yield
 
 
@@ -104,6 +108,18 @@ class LockFiles:
                 return None
         return None
 
+    def discard(self, purpose: str, descriptor: int) -> bool:
+        """Remove the file of this descriptor, though another process holds its lock. Whether it has no name any more."""
+        path = f"{self._folder}/{self._name}{purpose}"
+        try:
+            if os.path.samestat(os.stat(path), os.fstat(descriptor)):  # and not a new file of somebody who was faster
+                os.unlink(path)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            return False
+        return True
+
     def remove(self) -> None:
         """Remove the files that nobody holds now, also those of processes that were killed. Who holds one removes it later."""
         folder = self._folder
@@ -125,11 +141,12 @@ class FileLock:
     A class, since a generator with ``contextmanager`` takes 0.001 ms longer.
     """
 
-    __slots__ = ("_descriptor", "_files", "_max_wait", "_poll", "_purpose")
+    __slots__ = ("_descriptor", "_files", "_max_wait", "_poll", "_process", "_purpose")
 
     def __init__(self, files: LockFiles, purpose: str, max_wait: float, poll: float) -> None:
         self._files, self._purpose, self._max_wait, self._poll = files, purpose, max_wait, poll
         self._descriptor: int | None = None
+        self._process = os.getpid()
 
     def __enter__(self) -> bool:
         """Whether the lock is held."""
@@ -142,6 +159,7 @@ class FileLock:
                 held = self._wait_for(descriptor)
                 if held and os.fstat(descriptor).st_nlink:
                     self._descriptor = descriptor
+                    _held.add(descriptor)
                     return True
             finally:
                 if self._descriptor is None:
@@ -151,10 +169,11 @@ class FileLock:
         return False
 
     def __exit__(self, *error: object) -> None:
-        if self._descriptor is not None:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # closing is not enough if the process was forked meanwhile
-            os.close(self._descriptor)
-            self._descriptor = None
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None and self._process == os.getpid():  # the lock of a parent stays the parent's
+            _held.discard(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # closing is not enough if the process was forked meanwhile
+            os.close(descriptor)
 
     def _wait_for(self, descriptor: int) -> bool:
         start: float | None = None
@@ -170,6 +189,57 @@ class FileLock:
                 time.sleep(pause_rng.uniform(0.5, 1.5) * min(max((now - start) / 8, self._poll), 4 * self._poll))
             except OSError:  # a file system without locks
                 return False
+
+
+class AskFileLock(FileLock):
+    """The lock on a file that a worker holds while it asks. Taken over from one that holds it for longer than ``limit`` seconds.
+
+    Who gets the lock changes the file's time. So those who wait can see whether it is still the same holder.
+    """
+
+    __slots__ = ("_deadline", "_limit")
+
+    def __init__(self, files: LockFiles, purpose: str, limit: float) -> None:
+        super().__init__(files, purpose, MAX_LEASES * limit, POLL_SECONDS)
+        self._limit, self._deadline = limit, time.monotonic() + MAX_LEASES * limit
+
+    def _wait_for(self, descriptor: int) -> bool:
+        """True also if the file has no name any more: then the caller opens the new one."""
+        since, holder = time.monotonic(), -1
+        while True:
+            try:
+                fcntl.flock(descriptor, LOCK_FLAGS)
+                stamp = time.monotonic_ns()
+                os.utime(descriptor, ns=(stamp, stamp))
+                return True
+            except BlockingIOError:
+                now, found = time.monotonic(), os.fstat(descriptor)
+                if not found.st_nlink:
+                    return True
+                if found.st_mtime_ns != holder:
+                    since, holder = now, found.st_mtime_ns
+                if now - since >= self._limit:
+                    return self._files.discard(self._purpose, descriptor)
+                if now >= self._deadline:
+                    return False
+                time.sleep(min(pause_rng.uniform(0.5, 1.5) * POLL_SECONDS, self._limit))
+            except OSError:  # a file system without locks
+                return False
+
+
+_held: set[int] = set()  # descriptors of the locks that this process holds
+
+
+def _after_fork_in_child() -> None:
+    """Close what the parent has locked: else its locks would stay when it is killed. Its own descriptors keep them."""
+    for descriptor in _held:
+        with suppress(OSError):
+            os.close(descriptor)
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def private_folder() -> str:

@@ -7,15 +7,16 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, case, func, select
+from sqlalchemy import Connection, Row, select
 from sqlalchemy.exc import DBAPIError
 
-from ..data.trial import State
 from ..errors import StorageError
 from . import schema
-from .rows import read_trial_row
-from .schema import queue, studies, trials
+from .codec import read_queued
+from .rows import SELECT_QUEUE, known_checksum, read_trial_row, read_trial_totals, sum_of_links, totals_columns
+from .schema import studies, trials
 from .transactions import Database, wait_limit
+from .trial_lifecycle import Totals
 
 log = logging.getLogger("shoestring")
 
@@ -78,8 +79,7 @@ def check(database: Database) -> list[str]:
     def work(connection: Connection) -> list[str]:
         problems = database.backend.integrity_errors(connection)
         for study_row in connection.execute(select(studies)).all():
-            found = [*_wrong_totals(connection, study_row), *_damaged_trials(connection, study_row, where)]
-            problems += [f"study {study_row.id}: {problem}" for problem in found]
+            problems += [f"study {study_row.id}: {problem}" for problem in _study_problems(connection, study_row, where)]
         return problems
 
     try:
@@ -88,39 +88,34 @@ def check(database: Database) -> list[str]:
         return [str(error)]
 
 
-def _wrong_totals(connection: Connection, study_row: Row[Any]) -> list[str]:
-    """Where the study's row differs from the sums over its trials and its queue."""
-    running = trials.c.state == str(State.RUNNING)
-    sums_of_trials = select(
-        func.count().label("trials"),
-        func.sum(case((trials.c.state == str(State.ABANDONED), 0), else_=1)).label("counted"),
-        func.sum(case((running, 1), else_=0)).label("running"),
-        func.sum(trials.c.cost).label("spent"),
-        func.sum(case((running, trials.c.expected))).label("reserved"),
-    ).where(trials.c.study == study_row.id)
-    sums = {name: value or 0 for name, value in connection.execute(sums_of_trials).one()._mapping.items()}
-    queued = select(func.count()).select_from(queue).where(queue.c.study == study_row.id)
-    sums["waiting"] = connection.execute(queued).scalar() or 0
-    stored = study_row._mapping
-    return [
-        f"its row says {name} = {stored[name]}, its trials {value}"
-        for name, value in sums.items()
-        if not math.isclose(stored[name], value, rel_tol=1e-6, abs_tol=1e-9)
-    ]
-
-
-def _damaged_trials(connection: Connection, study_row: Row[Any], where: str) -> list[str]:
-    """Trials that cannot be read, or whose columns differ from their record."""
+def _study_problems(connection: Connection, study_row: Row[Any], where: str) -> list[str]:
+    """Trials and queued configs that cannot be read, and where the study's row differs from them."""
+    problems: list[str] = []
+    numbers, checksums, totals = list[int](), list[int](), Totals()
     rows = connection.execute(
         select(trials).where(trials.c.study == study_row.id).order_by(trials.c.number), execution_options={"yield_per": 1000}
     )
-    problems = []
     for row in rows:
+        numbers.append(row.number)
+        checksums.append(row.checksum)
         try:
             trial = read_trial_row(row, where).trial
-        except StorageError as error:
+            totals += read_trial_totals(row)
+        except (StorageError, TypeError, ValueError) as error:
             problems.append(str(error))
             continue
         if (row.state, row.value, row.cost) != (str(trial.state), trial.value, None if trial.added else trial.cost):
             problems.append(f"trial {row.number}: its columns differ from its record")
+    queued = connection.execute(SELECT_QUEUE, {"study_": study_row.id}).all()
+    unreadable = [row.id for row in queued if read_queued(row.entry, row.checksum) is None]
+    problems += [f"queued config {entry} cannot be read, and is not evaluated" for entry in unreadable]
+    sums, stored = totals_columns(totals) | {"trials": len(numbers), "waiting": len(queued)}, study_row._mapping
+    problems += [
+        f"its row says {name} = {stored[name]}, its {'queue' if name == 'waiting' else 'trials'} {value}"
+        for name, value in sums.items()
+        if not math.isclose(stored[name], value, rel_tol=1e-6, abs_tol=1e-9)
+    ]
+    known = known_checksum(study_row)
+    if known is not None and known != sum_of_links(numbers, checksums):
+        problems.append("a write to one of its trials is missing: its trials are not all as they were written last")
     return problems

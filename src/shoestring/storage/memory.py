@@ -11,6 +11,7 @@ import json
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -79,6 +80,7 @@ class _StudyRow:
             created_at=self.created_at,
             trials=len(self.trials),
             waiting=len(self.queue),
+            counted=self.totals.counted,
         )
 
     def changed(self, *numbers: int) -> None:
@@ -111,6 +113,7 @@ class MemoryStorage:
         self._studies: dict[int, _StudyRow] = {}
         self._last_study = self._last_entry = 0  # ids are not used again
         self._lock = threading.RLock()
+        _storages.add(self)
         self._ask_locks: dict[tuple[int, int], threading.Lock] = {}  # by process too: a lock that was held at a fork stays locked
 
     def __repr__(self) -> str:
@@ -325,3 +328,20 @@ class MemoryStorage:
     def _enqueue(self, study: _StudyRow, text: str, first: bool) -> None:
         self._last_entry += 1
         study.queue.insert(0 if first else len(study.queue), (self._last_entry, text))
+
+
+_storages: weakref.WeakSet[MemoryStorage] = weakref.WeakSet()
+_locked: list[MemoryStorage] = []  # during a fork, so that the child has no half of a change
+
+
+def _before_fork() -> None:
+    _locked.extend(storage for storage in list(_storages) if storage._lock.acquire(timeout=1.0))
+
+
+def _after_fork() -> None:
+    while _locked:
+        _locked.pop()._lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from multiprocessing.context import get_spawning_popen
 from typing import Any, ClassVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -17,15 +18,20 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from ..errors import StorageError
-from .transactions import wait_seconds
+from .address import HIDDEN, STORAGE_VARIABLE, ServerAddress, parse_server, pickles_may_hold_passwords
+from .connections import Transaction
+from .transactions import hold_seconds, wait_seconds
 
 FIRST_WAIT_SECONDS = 3.0  # a wrong address is reported soon; later on, a server that restarts is waited for
 LOCK_WAIT_SECONDS = 1  # for a row's lock in one try; the transaction is retried until the wait limit
-MAX_IDLE_SECONDS = 60  # for an open transaction that does nothing, and for the holder of the ask lock
+MAX_IDLE_SECONDS = 5  # for an open transaction that does nothing, since its worker is suspended
+MAX_LEASES = 2  # how long the ask lock is waited for in all, while its holders change; then a worker goes on without it
+MIN_VERSION_WITH_IDLE_TIMEOUT = 140000  # of the server
 CONNECT_OPTIONS = {
     "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000,
 }  # fmt: skip
 CREATION_LOCK_KEY = 4_207_849_484  # of the lock under which tables and studies are created: a number that others do not use
+MAX_MILLISECONDS = 2**31 - 1  # that a setting of the server can hold
 ASK_LOCK_KEY = "hashtext('shoestring asking ' || current_schema())"
 
 # SQLSTATE codes, or classes of them: a class is the first two characters of a code.
@@ -50,9 +56,13 @@ ADVICE = {
     "XX001": "the server's data are damaged; restore a backup",
     "XX002": "the server's index is damaged; try: reindexdb, or restore a backup",
 }
+NO_PASSWORD = (
+    "the server does not let you in without a password; write it into the address. A storage that is sent to another process "
+    "leaves its password behind: set SHOESTRING_STORAGE (the whole address) or PGPASSWORD there, or use a file ~/.pgpass"
+)
 REFUSED = (  # errors before there is a connection have no code: words in their message
     ("password authentication failed", ADVICE["28"]),
-    ("no password supplied", ADVICE["28"]),
+    ("no password supplied", NO_PASSWORD),
     ("no pg_hba.conf entry", ADVICE["28"]),
     ("does not exist", "there is no such user or database; make it with: createuser, createdb"),
     ("permission denied", ADVICE["28"]),
@@ -60,32 +70,53 @@ REFUSED = (  # errors before there is a connection have no code: words in their 
 
 
 class PostgresServer:
-    """A PostgreSQL database as a backend of ``SQLStorage``. Its address holds the password; only ``url`` may be shown."""
+    """A PostgreSQL database as a backend of ``SQLStorage``. Its address holds the password; only ``url`` may be shown.
+
+    A pickle of it holds no password. Where it is opened again, the password is that of the same address in SHOESTRING_STORAGE, or
+    in this process (also in a fork of it), or the one that PostgreSQL's own library finds: in PGPASSWORD, in ~/.pgpass.
+    """
 
     read_options: ClassVar[Mapping[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
     write_options: ClassVar[Mapping[str, Any]] = {}
     first_wait_seconds = FIRST_WAIT_SECONDS
+    closes_before_fork = False
 
-    def __init__(self, address: URL) -> None:
-        self._address = address.set(drivername="postgresql+psycopg")
+    def __init__(self, address: ServerAddress) -> None:
+        self._address = address
+        _known_addresses[self.url] = address
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._address,)
+        if pickles_may_hold_passwords() or get_spawning_popen() is not None:  # straight to a child process, as its argument
+            return type(self), (self._address,)
+        return _opened_again, (self.url,)
 
     @property
     def url(self) -> str:
-        """The address without the password, and without options that hold a secret."""
-        full = self._address
-        query = {name: value for name, value in full.query.items() if not _is_secret(name)}
-        return URL.create("postgresql", full.username, None, full.host, full.port, full.database, query).render_as_string()
+        """The address without the password, and with those options alone that are known to hold no secret."""
+        return self._address.shown
 
     # -- connections -------------------------------------------------------------------------------------------------
 
+    @property
+    def key(self) -> ServerAddress:
+        return self._address
+
+    def place(self) -> None:
+        """A server is always the same one."""
+
+    def guard(self, connection: Connection) -> AbstractContextManager[None]:
+        return nullcontext()
+
     def engine(self) -> Engine:
+        address = self._address
+        options: dict[str, Any] = {name: value for name, value in CONNECT_OPTIONS.items() if name not in dict(address.options)}
+        options |= address.secret_options  # as arguments: the repr of an engine shows the options of its URL
+        if address.password is not None:
+            options["password"] = address.password
         try:
             engine = create_engine(
-                self._address,
-                connect_args={name: value for name, value in CONNECT_OPTIONS.items() if name not in self._address.query},
+                _without_login(address),
+                connect_args=options,
                 isolation_level="READ COMMITTED",
                 use_native_hstore=False,  # one query less for a new connection
                 poolclass=QueuePool,
@@ -102,6 +133,9 @@ class PostgresServer:
     def set_up(self, engine: Engine) -> None:
         """Nothing to do."""
 
+    def start_clock(self, read: Transaction, write: Transaction) -> None:
+        """Nothing to do: all processes ask the server for the time."""
+
     def write_lock(self) -> AbstractContextManager[None]:
         """None: the server has a queue for those who wait for a lock."""
         return nullcontext()
@@ -109,18 +143,26 @@ class PostgresServer:
     def flush(self) -> None:
         """Nothing to do: the server flushes before a commit returns."""
 
+    def merge_log(self, engine: Engine) -> None:
+        """Nothing to do: the server does so."""
+
     def lock_creation(self, connection: Connection) -> None:
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({CREATION_LOCK_KEY})")
 
     @contextmanager
     def ask_lock(self, engine: Engine, study: int) -> Iterator[None]:
-        """An advisory lock of a connection, which ends with the connection."""
+        """An advisory lock of a connection, which ends with the connection.
+
+        The connection does nothing while the lock is held. If that takes longer than a lease, because the worker is suspended,
+        the server ends the connection, and the next one gets the lock.
+        """
+        lease = hold_seconds()
         with ExitStack() as at_the_end:
             with suppress(SQLAlchemyError):  # it took too long, or there is no server: the next write will report that
                 connection = at_the_end.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
                 at_the_end.callback(_release_ask_lock, connection, study)  # first, in case of an interruption in between
-                wait = _set_lock_timeout(MAX_IDLE_SECONDS)
-                connection.exec_driver_sql(f"SELECT {wait}, pg_advisory_lock({ASK_LOCK_KEY}, %s)", (study,))
+                limits = _set_timeouts(connection, MAX_LEASES * lease, lease)
+                connection.exec_driver_sql(f"SELECT {limits}, pg_advisory_lock({ASK_LOCK_KEY}, %s)", (study,))
             yield
 
     # -- errors ------------------------------------------------------------------------------------------------------
@@ -141,9 +183,8 @@ class PostgresServer:
 
     def _without_secrets(self, text: str) -> str:
         """The message of a driver, in case that it repeats a password."""
-        hidden = [value for name, value in self._address.query.items() if _is_secret(name)]
-        for secret in (self._address.password, *hidden):
-            text = text.replace(secret, "***") if isinstance(secret, str) and secret else text
+        for secret in self._address.secrets:
+            text = text.replace(secret, HIDDEN)
         return text
 
     # -- maintenance -------------------------------------------------------------------------------------------------
@@ -160,13 +201,38 @@ class PostgresServer:
         return []
 
 
-def _is_secret(option: str) -> bool:
-    return any(word in option for word in ("password", "secret", "scram"))
+_known_addresses: dict[str, ServerAddress] = {}  # of this process, by what is shown of them
 
 
-def _set_lock_timeout(seconds: float) -> str:
-    """Part of a query that sets how long the connection waits for locks."""
-    return f"set_config('lock_timeout', '{seconds}s', false)"
+def _opened_again(url: str) -> PostgresServer:
+    """The server of a pickle, with the password that this process knows."""
+    given = parse_server(os.environ.get(STORAGE_VARIABLE, ""))
+    address = given if given is not None and given.shown == url else _known_addresses.get(url) or parse_server(url)
+    if address is None:
+        raise StorageError("this storage cannot be opened again: its address cannot be read; open it by its address")
+    return PostgresServer(address)
+
+
+def _without_login(address: ServerAddress) -> URL:
+    """The URL for SQLAlchemy, with nothing in it that must not be shown."""
+    query: dict[str, tuple[str, ...]] = {}
+    for name, value in address.harmless_options:
+        query[name] = (*query.get(name, ()), value)
+    named = {name: values[0] if len(values) == 1 else values for name, values in query.items()}
+    host = address.host.strip("[]") or None
+    return URL.create("postgresql+psycopg", address.user or None, None, host, address.port, address.database or None, named)
+
+
+def _set_timeouts(connection: Connection, lock: float, idle: float) -> str:
+    """Part of a query that sets how many seconds the connection waits for locks, and after how many idle ones it ends (0: never)."""
+    wait = f"set_config('lock_timeout', '{_milliseconds(lock)}', false)"
+    if connection.connection.driver_connection.info.server_version < MIN_VERSION_WITH_IDLE_TIMEOUT:  # type: ignore[union-attr]
+        return wait
+    return f"{wait}, set_config('idle_session_timeout', '{_milliseconds(idle)}', false)"
+
+
+def _milliseconds(seconds: float) -> int:
+    return min(max(1, round(1000 * seconds)), MAX_MILLISECONDS) if seconds else 0
 
 
 def _limit_connect_timeout(dialect: Any, record: Any, args: Any, options: dict[str, Any]) -> None:
@@ -184,8 +250,8 @@ def _on_connect(connection: Any, record: Any) -> None:
 
 def _release_ask_lock(connection: Connection, study: int) -> None:
     try:
-        wait = _set_lock_timeout(LOCK_WAIT_SECONDS)
-        connection.exec_driver_sql(f"SELECT {wait}, pg_advisory_unlock({ASK_LOCK_KEY}, %s)", (study,))
+        limits = _set_timeouts(connection, LOCK_WAIT_SECONDS, 0.0)
+        connection.exec_driver_sql(f"SELECT {limits}, pg_advisory_unlock({ASK_LOCK_KEY}, %s)", (study,))
     except SQLAlchemyError:  # also if the connection is of no use any more
         connection.invalidate()  # the lock ends with the connection
 

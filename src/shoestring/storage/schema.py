@@ -6,7 +6,9 @@
     receipts  idempotency keys of calls that were carried out: a call that is repeated since its answer was lost does nothing
     meta      the version of the schema
 
-The column of a checksum is named ``seal`` in the database, and ``checksum`` here.
+The column of a checksum is named ``seal`` in the database, and ``checksum`` here. A study's row has two more: ``trials_checksum``
+covers the checksums of all its trials (see ``rows.link``), and ``checksum_clock`` is the study's clock when that was written. A
+program of version 2 that is still running advances the clock only. So the checksum is compared only where both clocks are equal.
 
 To make a new version, raise VERSION by one, and add to MIGRATIONS, under the old version, a function of a connection that changes
 the tables.
@@ -39,16 +41,25 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from ..errors import StorageError
 
-VERSION = 2
+VERSION = 3
 
-CLOCKS = {  # seconds since 1970 in SQL: the only place where the time is read
+SQLITE_CLOCK = "shoestring_clock"  # a function that each connection defines
+TIMES_OF_DAY = {  # seconds since 1970 in SQL
     "sqlite": "((julianday('now') - 2440587.5) * 86400.0)",
     "postgresql": "extract(epoch from clock_timestamp())::double precision",
 }
+CLOCKS = {"sqlite": f"{SQLITE_CLOCK}()", "postgresql": TIMES_OF_DAY["postgresql"]}  # of leases: see the module ``clocks``
 
 
 class now(FunctionElement[float]):
-    """The time by the clock of the database, which is the same for all workers."""
+    """The time by the clock of the database, which is the same for all workers. In SQLite it is a clock that nobody can set."""
+
+    type = Double()
+    inherit_cache = True
+
+
+class time_of_day(FunctionElement[float]):
+    """The time of day of the database, for people to read. It may be set, so that nothing depends on it."""
 
     type = Double()
     inherit_cache = True
@@ -57,6 +68,11 @@ class now(FunctionElement[float]):
 @compiles(now)
 def _clock(element: now, compiler: Any, **options: Any) -> str:
     return CLOCKS[compiler.dialect.name]
+
+
+@compiles(time_of_day)
+def _time_of_day(element: time_of_day, compiler: Any, **options: Any) -> str:
+    return TIMES_OF_DAY[compiler.dialect.name]
 
 
 tables = MetaData()
@@ -80,6 +96,8 @@ studies = Table(
     Column("spent", Double, nullable=False),
     Column("reserved", Double, nullable=False),
     Column("waiting", Integer, nullable=False),
+    Column("trials_checksum", BigInteger),
+    Column("checksum_clock", BigInteger),
     sqlite_autoincrement=True,  # the id of a deleted study is not used again
 )
 
@@ -136,7 +154,15 @@ def add_halts_column(connection: Connection) -> None:
     connection.execute(text("ALTER TABLE studies ADD COLUMN halts INTEGER NOT NULL DEFAULT 0"))
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: add_halts_column}
+def add_trials_checksum(connection: Connection) -> None:
+    """From version 2 to 3: a checksum over all trials of a study. It is computed when the study is written to next."""
+    there = {column["name"] for column in inspect(connection).get_columns("studies")}
+    for name in ("trials_checksum", "checksum_clock"):
+        if name not in there:
+            connection.execute(text(f"ALTER TABLE studies ADD COLUMN {name} BIGINT"))
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {1: add_halts_column, 2: add_trials_checksum}
 
 
 def find_version(connection: Connection, where: str) -> int | None:

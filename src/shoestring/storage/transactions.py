@@ -7,7 +7,8 @@ raises ``StorageUnavailable``.
 
 The wait limit is a minute. A caller that has other work to do meanwhile sets a shorter one: ``with wait_limit(seconds): ...``.
 
-Each process has its own connections. After a fork, those of the parent are neither used nor closed.
+A server may accept a request and never answer. So a silent connection is cut off after ``silence_seconds``, and the transaction is
+retried like after any other loss of a connection. After Ctrl-C that is a second: see ``hurry``.
 
 The retry loop is not tenacity's: it is a dozen lines, its deadline comes from the caller's context, and its random pauses must
 not draw from the user's seeded generator. SQLAlchemy is imported when a database is used, so that studies in memory start fast.
@@ -21,21 +22,25 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ShoestringError, StorageError, StorageUnavailable
+from .connections import Backend, Pool, join
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
-    from sqlalchemy.exc import DBAPIError
 
 DEFAULT_WAIT_SECONDS = 60.0
 SHORT_WAIT_SECONDS = 1.0  # for a loop that keeps what it could not write, looks after its workers, and tries again
+MIN_SILENCE_SECONDS = 10.0  # that a server may take for one answer, however short the wait limit is: it may be busy
+SILENT_RECENTLY_SECONDS = 2.0  # after a server was silent, one who cannot wait does not ask it again
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0  # between two tries
 
 pause_rng = random.Random()  # for random pauses, so that waiting processes do not all try at once
 
 _wait_seconds: ContextVar[float] = ContextVar("shoestring_wait_seconds", default=DEFAULT_WAIT_SECONDS)
+_strict: ContextVar[bool] = ContextVar("shoestring_strict_wait", default=False)
+_hold_seconds: ContextVar[float] = ContextVar("shoestring_hold_seconds", default=DEFAULT_WAIT_SECONDS)
 
 Result = TypeVar("Result")
 
@@ -44,12 +49,16 @@ Result = TypeVar("Result")
 
 
 @contextmanager
-def wait_limit(seconds: float) -> Iterator[None]:
-    """Sets how long each storage call inside the block waits for a storage that does not answer."""
-    before = _wait_seconds.set(seconds)
+def wait_limit(seconds: float, *, strict: bool = False) -> Iterator[None]:
+    """Sets how long each storage call inside the block waits for a storage that does not answer.
+
+    A server that is silent gets more time, since it may be busy, unless the limit is ``strict``.
+    """
+    before, strict_before = _wait_seconds.set(seconds), _strict.set(strict)
     try:
         yield
     finally:
+        _strict.reset(strict_before)
         _wait_seconds.reset(before)
 
 
@@ -58,88 +67,65 @@ def wait_seconds() -> float:
     return _wait_seconds.get()
 
 
+def silence_seconds() -> float:
+    """How long a server may be silent here and now before its connection is cut off."""
+    return wait_seconds() if _strict.get() else max(wait_seconds(), MIN_SILENCE_SECONDS)
+
+
+class _Hurry:
+    """When Ctrl-C was pressed, while the step that it interrupts is completed."""
+
+    since: float | None = None
+
+
+def hurry(yes: bool = True) -> None:
+    """Ctrl-C was pressed: from now on no storage call waits longer than a second. ``False``: the interrupted step is over."""
+    _Hurry.since = time.monotonic() if yes else None
+
+
+def is_late(seconds: float = SHORT_WAIT_SECONDS) -> bool:
+    """Whether Ctrl-C was pressed so long ago, and a storage call still waits."""
+    since = _Hurry.since
+    return since is not None and time.monotonic() - since >= seconds
+
+
+@contextmanager
+def hold_limit(seconds: float) -> Iterator[None]:
+    """Sets how long a worker may hold the ask lock before another one takes it over: a lease."""
+    before = _hold_seconds.set(seconds)
+    try:
+        yield
+    finally:
+        _hold_seconds.reset(before)
+
+
+def hold_seconds() -> float:
+    """How long the ask lock may be held here and now."""
+    return _hold_seconds.get()
+
+
 # -- databases ---------------------------------------------------------------------------------------------------------
 
 
-class Backend(Protocol):
-    """What differs between SQLite and PostgreSQL."""
-
-    @property
-    def url(self) -> str:
-        """The address, without a password."""
-        ...
-
-    @property
-    def read_options(self) -> Mapping[str, Any]:
-        """SQLAlchemy's execution options for a transaction that reads from one snapshot."""
-        ...
-
-    @property
-    def write_options(self) -> Mapping[str, Any]:
-        """SQLAlchemy's execution options for a transaction that writes."""
-        ...
-
-    @property
-    def first_wait_seconds(self) -> float:
-        """The wait limit of the first call, when the address may be wrong."""
-        ...
-
-    def engine(self) -> Engine:
-        """A new SQLAlchemy engine, without connections yet."""
-        ...
-
-    def is_transient(self, error: DBAPIError) -> bool:
-        """Whether the error may end by itself, so that the transaction is worth a retry."""
-        ...
-
-    def explain(self, error: DBAPIError) -> StorageError:
-        """An error that says what went wrong, where, and how to fix it."""
-        ...
-
-    def set_up(self, engine: Engine) -> None:
-        """Settings of the database that are made once, outside of a transaction."""
-        ...
-
-    def write_lock(self) -> AbstractContextManager[Any]:
-        """A lock that writers wait for before they begin a transaction, where the database's own lock is not enough."""
-        ...
-
-    def flush(self) -> None:
-        """Return when all that was committed is on the disk."""
-        ...
-
-    def lock_creation(self, connection: Connection) -> None:
-        """Until the end of the transaction, no other transaction creates tables or studies."""
-        ...
-
-    def backup_before_upgrade(self, version: int) -> str | None:
-        """Copy the database before its tables are changed. Returns the path, or None if the transaction is protection enough."""
-        ...
-
-    def backup(self, path: str | os.PathLike[str], overwrite: bool) -> None:
-        """Copy the database to a file. The file must not exist unless it may be overwritten."""
-        ...
-
-    def ask_lock(self, engine: Engine, study: int) -> AbstractContextManager[None]:
-        """The ask lock of a study, shared by all users of the database. See ``Storage.ask_lock``."""
-        ...
-
-    def integrity_errors(self, connection: Connection) -> list[str]:
-        """What the database's own integrity check finds."""
-        ...
-
-
 class Database:
-    """A backend together with the connections of this process."""
+    """A backend together with the connections of this process, which all databases of the same address share."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend = backend
-        self._engines: dict[int, Engine] = {}  # by process id; those of a parent are kept, so that nothing closes them
+        self._pool: Pool | None = None
+        self._leave: Callable[[], Any] | None = None
+
+    @property
+    def pool(self) -> Pool:
+        pool = self._pool
+        if pool is None or pool.process != os.getpid():
+            pool, self._leave = join(self, self.backend)
+            self._pool, self.backend = pool, pool.backend
+        return pool
 
     @property
     def engine(self) -> Engine:
-        process = os.getpid()
-        return self._engines.get(process) or self._engines.setdefault(process, self.backend.engine())
+        return self.pool.engine
 
     def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run ``work`` in a transaction that sees one snapshot of the database."""
@@ -159,26 +145,35 @@ class Database:
     ) -> Result:
         from sqlalchemy.exc import DBAPIError
 
-        deadline, pause = time.monotonic() + wait_seconds(), FIRST_PAUSE_SECONDS
+        deadline, pause, backend = time.monotonic() + wait_seconds(), FIRST_PAUSE_SECONDS, self.backend
+        if _strict.get() and self.pool.was_silent_within(SILENT_RECENTLY_SECONDS):
+            raise StorageUnavailable(f"{backend.url}: the server did not answer a moment ago; check that it runs")
         while True:
             try:
-                with self.engine.connect().execution_options(**options) as connection, lock(), connection.begin():
-                    return work(connection)
+                with (
+                    self.pool as pool,
+                    pool.engine.connect().execution_options(**options) as connection,
+                    backend.guard(connection),
+                    lock(),
+                    connection.begin(),
+                ):
+                    result = work(connection)
+                pool.answered()
+                return result
             except DBAPIError as error:
-                if not self.backend.is_transient(error):
-                    raise self.backend.explain(error) from None
-                if time.monotonic() > deadline:
-                    raise StorageUnavailable(str(self.backend.explain(error))) from None
+                if not backend.is_transient(error):
+                    raise backend.explain(error) from None
+                if time.monotonic() > deadline or is_late():
+                    raise StorageUnavailable(str(backend.explain(error))) from None
             except (TypeError, ValueError, OverflowError, RecursionError) as error:  # a cell with a value of a wrong kind
                 if isinstance(error, ShoestringError):
                     raise
-                where = self.backend.url
-                raise StorageError(f"{where}: what is stored cannot be read: {type(error).__name__}: {error}") from error
+                raise StorageError(f"{backend.url}: what is stored cannot be read: {type(error).__name__}: {error}") from error
             time.sleep(pause * pause_rng.uniform(0.5, 1.0))
             pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
     def close(self) -> None:
-        """Close the connections of this process."""
-        engine = self._engines.pop(os.getpid(), None)
-        if engine is not None:
-            engine.dispose()
+        """Close the connections of this process, unless another storage uses them. They are opened again when they are needed."""
+        leave, self._pool, self._leave = self._leave, None, None
+        if leave is not None:
+            leave()

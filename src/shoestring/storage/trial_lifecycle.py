@@ -31,6 +31,7 @@ from .codec import encode_json, require_name
 
 LOST_WORKER = "its worker was lost"  # the beginning of the error of a trial that failed for that reason
 MAX_LOST_WORKERS = 5  # by one config; then the config itself is taken for the cause, and its trial has failed
+MAX_RETRIES = MAX_LOST_WORKERS - 1  # of a config whose workers were lost, unless the user says otherwise by ``max_retries=``
 MAX_TOTAL = sys.float_info.max
 
 
@@ -65,17 +66,24 @@ def awaits_late_result(trial: Trial) -> bool:
 def abandon(trial: Trial, seconds: float, price: float | None) -> Trial:
     """A running trial, abandoned after ``seconds``. If a second has a price, the charge is a lower bound of the trial's cost."""
     seconds = max(0.0, seconds)
-    cost = None if price is None else seconds * price
+    cost = None if price is None else min(seconds * price, MAX_TOTAL)
     return count_lost_worker(trial.finish(State.ABANDONED, seconds=seconds, cost=cost, censored=cost is not None))
 
 
-def count_lost_worker(trial: Trial) -> Trial:
-    """An abandoned trial with the number of workers that its config has lost; a failed one if these are too many."""
+def count_lost_worker(trial: Trial, max_retries: int | None = None) -> Trial:
+    """An abandoned trial with the number of workers that its config has lost; a failed one if these are too many.
+
+    ``max_retries`` is how often the config may be asked again. By default it is what the trial was opened with (its suggestion
+    says so, and every process can read it), or else one less than MAX_LOST_WORKERS.
+    """
     times = int(trial.suggestion.get("lost", 0)) + 1
+    if max_retries is None:
+        max_retries = int(trial.suggestion.get("max_retries", MAX_LOST_WORKERS - 1))
     noted = replace(trial, suggestion={**trial.suggestion, "lost": times})
-    if times < MAX_LOST_WORKERS:
+    if times <= max_retries:
         return noted
-    return noted.finish(State.FAILED, error=f"{LOST_WORKER} {times} times; perhaps this config is the cause")
+    often = "once" if times == 1 else f"{times} times"
+    return noted.finish(State.FAILED, error=f"{LOST_WORKER} {often}; perhaps this config is the cause")
 
 
 # -- checks of arguments, and errors -----------------------------------------------------------------------------------

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from ..errors import StorageError
+from .address import POSTGRES_SCHEMES, looks_like_server, parse_server, shown_address
 from .base import Storage
 from .memory import MemoryStorage
 
 EXAMPLES = 'sqlite:///tune.db, postgresql://user@host/database, a file such as tune.db, or "memory"'
 MIN_SQLITE_BYTES = 512  # of a database that is not empty
-POSTGRES_SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
+PRIVATE_FILE = 0o600  # for this user alone: commands and results are nobody else's business
 
 
 class NoSuchFile(StorageError):
@@ -34,9 +36,11 @@ def open_storage(where: str | os.PathLike[str] | Storage, *, create: bool = True
     if not isinstance(where, str | os.PathLike):
         raise StorageError(f"storage={where!r} is not an address; give {EXAMPLES}")
     text = os.fspath(where)
-    if not isinstance(text, str) or not text.strip() or "\0" in text:
+    if not isinstance(text, str) or not text.strip():
         raise StorageError(f"storage={where!r} is not an address; give {EXAMPLES}")
-    if misspelt(text):
+    if "\0" in text:  # it is not shown, since it may hold a password
+        raise StorageError(f"this is not an address: it has a NUL character; give {EXAMPLES}")
+    if looks_like_server(text):
         raise unreadable()
     scheme, separator, rest = text.partition("://")
     if isinstance(where, os.PathLike) or not separator:
@@ -47,7 +51,7 @@ def open_storage(where: str | os.PathLike[str] | Storage, *, create: bool = True
         return _sqlite_by_url(rest, create)
     if scheme in POSTGRES_SCHEMES:
         return _postgres(text)
-    raise StorageError(f"there is no storage for {scheme}:// addresses; give {EXAMPLES}")  # the rest may hold a password
+    raise StorageError(f"there is no storage for {shown_address(f'{scheme}://')} addresses; give {EXAMPLES}")
 
 
 def _sqlite_by_url(rest: str, create: bool) -> Storage:
@@ -55,9 +59,11 @@ def _sqlite_by_url(rest: str, create: bool) -> Storage:
     if rest in ("", "/", "/:memory:"):
         return MemoryStorage()
     if not rest.startswith("/"):
-        raise StorageError(f"sqlite://{rest}: a file's address has three slashes, or four if its path is absolute: sqlite:///{rest}")
+        shown = shown_address(f"sqlite://{rest}")
+        raise StorageError(f"{shown}: a file's address has three slashes, or four if its path is absolute: sqlite:///FILE")
     if "?" in rest:
-        raise StorageError(f"sqlite://{rest}: options are not read; for a file with a question mark in its name, give its path")
+        shown = shown_address(f"sqlite://{rest}")
+        raise StorageError(f"{shown}: options are not read; for a file with a question mark in its name, give its path")
     return _sqlite(rest[1:], create)
 
 
@@ -65,8 +71,13 @@ def _sqlite(path: str, create: bool) -> Storage:
     from .sql import SQLStorage  # here, since SQLAlchemy takes a moment to load and studies in memory do not need it
     from .sqlite import SQLiteFile
 
-    file = Path(path).expanduser().absolute()  # an objective may change the working directory
-    if file.is_dir():
+    try:
+        file = Path(path).expanduser().absolute()  # an objective may change the working directory
+        is_folder = file.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:  # its name is too long, or ~ stands for nobody
+        reason = getattr(error, "strerror", None) or error
+        raise StorageError(f"{path[:80]!r} cannot be the path of a file: {reason}; give another one") from None
+    if is_folder:
         raise StorageError(f"{file} is a folder; give a file in it, for example {file / 'tune.db'}")
     if not create and not file.exists():
         raise NoSuchFile(f"there is no file {file}; check the path, or make a study there with st.Study(space, storage={path!r})")
@@ -74,28 +85,28 @@ def _sqlite(path: str, create: bool) -> Storage:
         raise StorageError(f"{file}: there is no folder {file.parent}; make it with: mkdir -p {file.parent}")
     if file.exists() and 0 < file.stat().st_size < MIN_SQLITE_BYTES:  # SQLite would take it for a new file
         raise StorageError(f"{file}: it is too short to be a SQLite database; restore a backup, or give another place")
+    if not file.exists():
+        make_private(file)
     return SQLStorage(SQLiteFile(file))
 
 
-def _postgres(text: str) -> Storage:
-    from sqlalchemy import make_url
-    from sqlalchemy.exc import ArgumentError
+def make_private(file: Path) -> None:
+    """Make an empty file that only this user may read. SQLite gives the files beside it the same mode."""
+    with suppress(OSError):  # SQLite reports why it cannot be made
+        os.close(os.open(file, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
 
+
+def _postgres(text: str) -> Storage:
     from .postgres import PostgresServer
     from .sql import SQLStorage
 
-    try:
-        address = make_url(text)
-    except (ArgumentError, ValueError):  # whose message may repeat the password
-        raise unreadable() from None
+    address = parse_server(text)
+    if address is None:
+        raise unreadable()
     return SQLStorage(PostgresServer(address))
 
 
-def misspelt(text: str) -> bool:
-    """Whether a text like ``postgresql:/me:secret@host`` means a server. Taken for a file, its name would be shown."""
-    return "://" not in text and "@" in text and text.lower().startswith("postgres")
-
-
 def unreadable() -> StorageError:
+    """The error for what seems to be a server's address. It does not repeat the address, which may hold a password."""
     example = "postgresql://user:password@host:5432/database, with @ : / in a password written as %40 %3A %2F"
-    return StorageError(f"this PostgreSQL address cannot be read; write {example}")
+    return StorageError(f"this PostgreSQL address cannot be read; write {example} (or sqlite:///NAME for a file of such a name)")

@@ -52,6 +52,7 @@ class Spending:
 
     most    what a single trial may cost at most, None for no limit: it has to end before the time is over
     timed   the budget is the time of all workers, at its price; so the time that pending trials take is not spent twice
+    price   of a second, where there is a limit in time
     """
 
     total: float
@@ -60,6 +61,7 @@ class Spending:
     in_cost: bool = True
     most: float | None = None
     timed: bool = False
+    price: float | None = None
 
     @property
     def left(self) -> float:

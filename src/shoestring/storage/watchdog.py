@@ -1,0 +1,157 @@
+"""A watchdog for servers that accept a request and never answer: it cuts their connections off.
+
+The database driver waits for an answer without a limit, and after Ctrl-C it waits for ten seconds more. TCP's own limits (keep-alive,
+``tcp_user_timeout``) find a machine that is gone, but not a server that stands still: its system goes on to answer. So one thread
+looks after the connections that wait, and shuts down the socket of one that has waited for too long. The driver then reports a
+lost connection, and the transaction is retried like after any other loss.
+
+A server that sends is not silent, however long its answer is. Where the time of its last data is not known (a socket that is not
+TCP's, a system other than Linux), it gets more time.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from .connections import Pool
+from .transactions import DEFAULT_WAIT_SECONDS, SHORT_WAIT_SECONDS, is_late
+
+TICK_SECONDS = 0.05
+IDLE_SECONDS = 5.0  # without anything to look after, until the thread ends
+LAST_DATA_OFFSET = 52  # of tcpi_last_data_recv in Linux's struct tcp_info, in milliseconds
+
+Value = TypeVar("Value")
+
+
+class SilenceGuard:
+    """Inside, the connection of psycopg is cut off if its server is silent for so many seconds.
+
+    pool   learns of it;   strict  the server gets no more time where the time of its last data is not known
+    """
+
+    __slots__ = ("_connection", "_pool", "_seconds", "_since", "_strict")
+
+    def __init__(self, connection: Any, pool: Pool | None, seconds: float, strict: bool) -> None:
+        self._connection, self._pool, self._seconds, self._strict = connection, pool, seconds, strict
+        self._since = 0.0
+
+    def __enter__(self) -> None:
+        self._since = time.monotonic()
+        _watched[id(self)] = self
+        if not _Thread.alive:
+            _start()
+
+    def __exit__(self, *error: object) -> None:
+        _watched.pop(id(self), None)
+
+    def look(self) -> None:
+        """Cut the connection off if it is time."""
+        waited = time.monotonic() - self._since
+        if waited < min(self._seconds, SHORT_WAIT_SECONDS) or (waited < self._seconds and not is_late()):
+            return
+        silent = seconds_since_data(self._connection)
+        if silent is not None and silent < min(self._seconds, waited) and not is_late():
+            return
+        if silent is None and not self._strict and not is_late() and waited < max(self._seconds, DEFAULT_WAIT_SECONDS):
+            return
+        if self._pool is not None:
+            self._pool.silent_at = time.monotonic()
+        cut_off(self._connection)
+
+
+def cut_off(connection: Any) -> None:
+    """Shut a connection's socket down, so that whoever waits for it gets an error at once."""
+    with suppress(Exception), socket.socket(fileno=os.dup(connection.pgconn.socket)) as copy:
+        copy.shutdown(socket.SHUT_RDWR)
+
+
+def seconds_since_data(connection: Any) -> float | None:
+    """How long ago the server sent something; None if that is not known."""
+    with suppress(Exception), socket.socket(fileno=os.dup(connection.pgconn.socket)) as copy:
+        state = copy.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, LAST_DATA_OFFSET + 4)
+        return float(struct.unpack_from("I", state, LAST_DATA_OFFSET)[0]) / 1000.0
+    return None
+
+
+def within(seconds: float, work: Callable[[], Value], discard: Callable[[Value], object], late: Callable[[], Exception]) -> Value:
+    """What ``work`` returns. It is done in a thread, so that after so many seconds, or after Ctrl-C, nobody waits for it.
+
+    discard  is called with what it returns after that;   late  makes the error
+    """
+    answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
+    given_up = threading.Event()
+
+    def do() -> None:
+        try:
+            answer = True, work()
+        except Exception as error:
+            answer = False, error
+        answers.put(answer)
+        if given_up.is_set() and answer[0]:
+            with suppress(Exception):
+                discard(answer[1])
+
+    threading.Thread(target=do, name="shoestring-connect", daemon=True).start()
+    deadline = time.monotonic() + seconds
+    try:
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0 or is_late():
+                raise late()
+            with suppress(queue.Empty):
+                good, answer = answers.get(timeout=min(left, TICK_SECONDS))
+                if not good:
+                    raise answer
+                return answer  # type: ignore[no-any-return]
+    except BaseException:
+        given_up.set()
+        raise
+
+
+# -- the thread --------------------------------------------------------------------------------------------------------
+
+_watched: dict[int, SilenceGuard] = {}
+
+
+class _Thread:
+    alive = False
+    lock = threading.Lock()
+
+
+def _start() -> None:
+    with _Thread.lock:
+        if not _Thread.alive:
+            _Thread.alive = True
+            threading.Thread(target=_watch, name="shoestring-watchdog", daemon=True).start()
+
+
+def _watch() -> None:
+    used = time.monotonic()
+    while True:
+        time.sleep(TICK_SECONDS)
+        for guard in list(_watched.values()):
+            guard.look()
+        now = time.monotonic()
+        used = now if _watched else used
+        if now - used > IDLE_SECONDS:
+            with _Thread.lock:
+                if not _watched:
+                    _Thread.alive = False
+                    return
+
+
+def _after_fork_in_child() -> None:
+    _watched.clear()
+    _Thread.alive, _Thread.lock = False, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,22 @@
+"""CSV that is safe to open: no cell is a formula."""
+
+import csv
+import io
+
+import pytest
+
+import shoestring as st
+
+
+@pytest.mark.parametrize("bad", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", '=HYPERLINK("http://a.org")'])
+def test_a_text_that_a_spreadsheet_would_compute_is_escaped(bad):
+    study = st.Study(st.Space({bad.strip(): st.Choice(bad, "plain"), "n": st.Int(-9, 9)}))
+    study.add({bad.strip(): bad, "n": -3}, -0.5, metrics={"m": -1.5}, attrs={"host": bad})
+    study.add({bad.strip(): "plain", "n": 2}, error=bad)
+    head, first, second = csv.reader(io.StringIO(study.result.to_csv(), newline=""))
+    cells = dict(zip(head, first, strict=True))
+    assert cells[f"'{bad.strip()}"] == cells["attr_host"] == f"'{bad}"
+    assert (cells["n"], cells["value"], cells["metric_m"]) == ("-3", "-0.5", "-1.5")  # numbers stay numbers
+    texts = [cell for name, cell in zip(head, first, strict=True) if name not in ("n", "value", "metric_m")]
+    cells = [*head, *texts, second[head.index("error")]]
+    assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))] == []
