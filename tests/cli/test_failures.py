@@ -78,7 +78,7 @@ def test_a_program_that_always_fails_ends_after_three_trials(here: Path) -> None
 def test_max_failures_is_for_programs_that_often_fail(here: Path) -> None:
     run = begin(here, "--max-failures", "4", code=BROKEN, trials=79)
     assert run.exit_code == 1
-    assert "5 trials have failed, and --max-failures 4 were allowed" in run.stderr
+    assert "5 trials of this run have failed, and --max-failures 4" in run.stderr
     assert read("show")["run"]["max_failures"] == 4  # stored, so that resume does the same
     assert call("resume").exit_code == 1
     assert read("show")["states"] == {"failed": 10}
@@ -109,7 +109,7 @@ max-failures = 3
 x = "0:1"
 """)
     run = call("run", "tune.toml")
-    assert "4 trials have failed, and --max-failures 3 were allowed" in run.stderr
+    assert "4 trials of this run have failed, and --max-failures 3" in run.stderr
 
 
 def test_a_study_that_an_earlier_version_stored_is_resumed(here: Path) -> None:

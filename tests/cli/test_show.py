@@ -170,10 +170,10 @@ def test_replay(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = call("replay", "train")
     assert run.exit_code == 0, run.output
     assert "4 suggestions checked, all the same" in run.stdout
-    assert read("replay", "train") == {"study": "train", "checked": 4, "first_difference": None}
+    assert read("replay", "train") == {"study": "train", "checked": 4, "identical": 4, "first_difference": None}
 
     class Different:
-        checked, first_difference = 3, (2, "x is 0.5, and was 0.25")
+        checked, identical, first_difference = 3, 2, (2, "x is 0.5, and was 0.25")
 
     monkeypatch.setattr(st.Study, "replay", lambda self: Different)
     run = call("replay", "train")

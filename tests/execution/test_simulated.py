@@ -65,7 +65,7 @@ def test_suggestions_may_take_time():
 def test_a_budget_in_seconds_is_one_of_simulated_seconds():
     run = simulate(study(), slow, st.Budget(seconds=5000.0), workers=4)
     assert 3000.0 <= run.seconds <= 5000.0  # no trial is started that is not expected to end in time
-    assert "of the budget are left, and the cheapest trial is expected to cost" in run.result.stop.reason
+    assert "of the time are left, and the shortest trial is expected to take" in run.result.stop.reason
 
 
 def test_bests_of_a_maximization_rise_and_failures_take_time():

@@ -70,7 +70,8 @@ PROGRAM_META_KEY = "shoestring.program"  # in click's meta: the words after --
 USAGE_HINT = "write the program after --: shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}"
 OPTION_NAMES = {  # arguments of the library that its messages mention, as options
     "extend=True": "--extend", "name=...": "--name OTHER", "direction='maximize'": "--maximize",
-    "direction='minimize'": "no --maximize", "max_failures=": "--max-failures ", "fail_fast=False": "--no-fail-fast",
+    "direction='minimize'": "no --maximize", "max_failures=": "--max-failures ", "larger max_failures": "larger --max-failures",
+    "fail_fast=False": "--no-fail-fast",
 }  # fmt: skip
 MAX_LINES_OF_OUTPUT = 5  # of standard error, in the error message for a broken program
 PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?")

@@ -168,7 +168,8 @@ class Runner:
     def ask_or_stop(self) -> Trial | Verdict:
         """The next trial, or why none is started."""
         with self.state.asking():
-            self.clock.tick()
+            if len(self.state) > self.known:  # waiting for the lock took time; a run that does nothing writes nothing
+                self.clock.tick()
             if recovered := self.state.recover_unconfirmed():  # it is running and counted already
                 return recovered[0]
             budget = without_confirmation(self.suggester, self.budget) if self.confirm() else self.budget
@@ -265,7 +266,7 @@ class Runner:
         self.executor.cancel()
         again, state = list[int](), self.state
         try:
-            with wait_limit(SHORT_WAIT_SECONDS):
+            with wait_limit(SHORT_WAIT_SECONDS, strict=True):
                 while self.arrived:
                     self.record_first()
                 # the last first: each goes to the queue's head
@@ -279,6 +280,7 @@ class Runner:
             for number in state.own_running - self.others:
                 state.release(number)
             log.warning("%s; trials that ran are asked again when their leases have ended", error)
+        finally:  # also if Ctrl-C is pressed again: no result is dropped without a word
             for done in self.arrived:
                 command = tell_command(state.name, state.storage.url, state.settings.price_of_a_second, done)
                 log.error("the result of trial %d is not stored; to tell it later: %s", done.trial.number, command)

@@ -10,6 +10,7 @@ import contextlib
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -28,6 +29,12 @@ class _Deferral:
 
     depth = 0
     pending: int | None = None
+    since = 0.0  # when that signal arrived
+
+
+def seconds_deferred() -> float | None:
+    """How long a signal has been waiting for a ``shielded`` step to be complete; None if there is none."""
+    return None if _Deferral.pending is None else time.monotonic() - _Deferral.since
 
 
 def in_main_thread() -> bool:
@@ -70,7 +77,7 @@ def end_process(number: signal.Signals) -> None:
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
     if _Deferral.depth and _Deferral.pending is None:
-        _Deferral.pending = number
+        _Deferral.pending, _Deferral.since = number, time.monotonic()
     else:
         _raise_interrupt(number)  # also for the second signal inside ``shielded``: the user insists
 

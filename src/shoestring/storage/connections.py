@@ -15,7 +15,6 @@ and a connection is shared with the parent. Three things are done about it:
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -82,6 +81,10 @@ class Backend(Protocol):
         """Inside, a server that does not answer for too long is an error."""
         ...
 
+    def was_silent_within(self, seconds: float) -> bool:
+        """Whether the server was cut off in the last seconds since it did not answer."""
+        ...
+
     def is_transient(self, error: DBAPIError) -> bool:
         """Whether the error may end by itself, so that the transaction is worth a retry."""
         ...
@@ -144,7 +147,6 @@ class Pool:
         self.place: Hashable = None
         self.users: set[object] = set()
         self.at_work: set[int] = set()
-        self.silent_at = -math.inf  # when its server was cut off since it did not answer
         self._abandoned: list[Any] = []  # pools of SQLAlchemy that were closed while a thread still had a connection
 
     def __enter__(self) -> Pool:
@@ -167,13 +169,8 @@ class Pool:
 
     def answered(self) -> None:
         """A transaction has ended well."""
-        self.silent_at = -math.inf
         if self.place is None:
             self.place = self.backend.place()
-
-    def was_silent_within(self, seconds: float) -> bool:
-        """Whether the server was cut off in the last seconds, and has not answered since."""
-        return time.monotonic() - self.silent_at < seconds
 
     def close(self) -> None:
         """Close all connections; those that are in use when they are given back."""

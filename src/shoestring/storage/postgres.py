@@ -8,9 +8,11 @@ server ends the transaction after a while and releases its locks.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from multiprocessing.context import get_spawning_popen
+from functools import cache
 from typing import Any, ClassVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -20,9 +22,11 @@ from sqlalchemy.pool import QueuePool
 from ..errors import StorageError
 from .address import HIDDEN, STORAGE_VARIABLE, ServerAddress, parse_server, pickles_may_hold_passwords
 from .connections import Transaction
-from .transactions import hold_seconds, wait_seconds
+from .transactions import SHORT_WAIT_SECONDS, hold_seconds, is_strict, silence_seconds, wait_seconds
+from .watchdog import Silence, SilenceGuard, cut_off, within
 
 FIRST_WAIT_SECONDS = 3.0  # a wrong address is reported soon; later on, a server that restarts is waited for
+MIN_CONNECT_SECONDS = 2.0  # for a new connection, however short the wait limit is: the server may be busy
 LOCK_WAIT_SECONDS = 1  # for a row's lock in one try; the transaction is retried until the wait limit
 MAX_IDLE_SECONDS = 5  # for an open transaction that does nothing, since its worker is suspended
 MAX_LEASES = 2  # how long the ask lock is waited for in all, while its holders change; then a worker goes on without it
@@ -84,6 +88,7 @@ class PostgresServer:
     def __init__(self, address: ServerAddress) -> None:
         self._address = address
         _known_addresses[self.url] = address
+        self._silence = Silence()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if pickles_may_hold_passwords() or get_spawning_popen() is not None:  # straight to a child process, as its argument
@@ -104,8 +109,11 @@ class PostgresServer:
     def place(self) -> None:
         """A server is always the same one."""
 
-    def guard(self, connection: Connection) -> AbstractContextManager[None]:
-        return nullcontext()
+    def guard(self, connection: Connection) -> SilenceGuard:
+        return SilenceGuard(connection.connection.driver_connection, self._silence, silence_seconds(), is_strict())
+
+    def was_silent_within(self, seconds: float) -> bool:
+        return self._silence.was_within(seconds)
 
     def engine(self) -> Engine:
         address = self._address
@@ -126,8 +134,9 @@ class PostgresServer:
         except ImportError as error:
             advice = "PostgreSQL needs psycopg, which is not there: pip install 'shoestring[postgres]'"
             raise StorageError(f"{advice} ({error})") from None
-        event.listen(engine, "do_connect", _limit_connect_timeout)
-        event.listen(engine, "connect", _on_connect)
+        silence = self._silence
+        event.listen(engine, "do_connect", lambda dialect, record, args, options: _connect(args, options, silence))
+        event.listen(engine, "connect", lambda connection, record: _on_connect(connection, silence))
         return engine
 
     def set_up(self, engine: Engine) -> None:
@@ -160,10 +169,22 @@ class PostgresServer:
         with ExitStack() as at_the_end:
             with suppress(SQLAlchemyError):  # it took too long, or there is no server: the next write will report that
                 connection = at_the_end.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
-                at_the_end.callback(_release_ask_lock, connection, study)  # first, in case of an interruption in between
-                limits = _set_timeouts(connection, MAX_LEASES * lease, lease)
-                connection.exec_driver_sql(f"SELECT {limits}, pg_advisory_lock({ASK_LOCK_KEY}, %s)", (study,))
+                at_the_end.callback(self._release_ask_lock, connection, study)  # first, in case of an interruption in between
+                limits, raw = _set_timeouts(connection, MAX_LEASES * lease, lease), connection.connection.driver_connection
+                with SilenceGuard(raw, self._silence, MAX_LEASES * lease + silence_seconds()):
+                    connection.exec_driver_sql(f"SELECT {limits}, pg_advisory_lock({ASK_LOCK_KEY}, %s)", (study,))
             yield
+
+    def _release_ask_lock(self, connection: Connection, study: int) -> None:
+        try:
+            if self.was_silent_within(SHORT_WAIT_SECONDS):
+                connection.invalidate()
+                return
+            limits, raw = _set_timeouts(connection, LOCK_WAIT_SECONDS, 0.0), connection.connection.driver_connection
+            with SilenceGuard(raw, self._silence, SHORT_WAIT_SECONDS, strict=True):
+                connection.exec_driver_sql(f"SELECT {limits}, pg_advisory_unlock({ASK_LOCK_KEY}, %s)", (study,))
+        except SQLAlchemyError:  # also if the connection is of no use any more
+            connection.invalidate()  # the lock ends with the connection
 
     # -- errors ------------------------------------------------------------------------------------------------------
 
@@ -235,25 +256,48 @@ def _milliseconds(seconds: float) -> int:
     return min(max(1, round(1000 * seconds)), MAX_MILLISECONDS) if seconds else 0
 
 
-def _limit_connect_timeout(dialect: Any, record: Any, args: Any, options: dict[str, Any]) -> None:
-    """Do not wait for a silent server longer than the wait limit; psycopg takes 2 s or more."""
-    options["connect_timeout"] = max(2, min(int(options["connect_timeout"]), round(wait_seconds())))
+def _connect(args: Any, options: dict[str, Any], silence: Silence) -> Any:
+    """A new connection. A server that accepts it and does not answer is not waited for longer than the wait limit.
+
+    psycopg waits for 2 s or more, and cannot be interrupted everywhere. So a thread waits for it.
+    """
+    import psycopg
+
+    allowed = min(int(options["connect_timeout"]), wait_seconds() if is_strict() else max(MIN_CONNECT_SECONDS, wait_seconds()))
+    options["connect_timeout"] = max(2, round(allowed))
+    connect = _connection_class().connect
+
+    def late() -> Exception:
+        silence.at = time.monotonic()
+        return psycopg.OperationalError(f"connection timeout expired: no answer within {allowed:g} s")
+
+    return within(allowed, lambda: connect(*args, **options), lambda connection: connection.close(), late)
 
 
-def _on_connect(connection: Any, record: Any) -> None:
-    connection.autocommit = True
-    connection.execute(
-        f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{MAX_IDLE_SECONDS}s'"
-    )
-    connection.autocommit = False
+@cache
+def _connection_class() -> Any:
+    """psycopg's connection, but Ctrl-C ends a query at once: psycopg would ask the server to cancel it, and wait for the answer."""
+    import psycopg
+    from psycopg import waiting
+
+    class InterruptibleConnection(psycopg.Connection[Any]):
+        def wait(self, *args: Any, **options: Any) -> Any:
+            try:
+                return waiting.wait(args[0], self.pgconn.socket, *args[1:], **options)
+            except KeyboardInterrupt:
+                cut_off(self)
+                raise
+
+    return InterruptibleConnection
 
 
-def _release_ask_lock(connection: Connection, study: int) -> None:
-    try:
-        limits = _set_timeouts(connection, LOCK_WAIT_SECONDS, 0.0)
-        connection.exec_driver_sql(f"SELECT {limits}, pg_advisory_unlock({ASK_LOCK_KEY}, %s)", (study,))
-    except SQLAlchemyError:  # also if the connection is of no use any more
-        connection.invalidate()  # the lock ends with the connection
+def _on_connect(connection: Any, silence: Silence) -> None:
+    with SilenceGuard(connection, silence, silence_seconds(), is_strict()):
+        connection.autocommit = True
+        connection.execute(
+            f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{MAX_IDLE_SECONDS}s'"
+        )
+        connection.autocommit = False
 
 
 def _is_unconnected(error: DBAPIError) -> bool:

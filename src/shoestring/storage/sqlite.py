@@ -96,6 +96,9 @@ class SQLiteFile:
         """Nothing to do: there is no server."""
         return nullcontext()
 
+    def was_silent_within(self, seconds: float) -> bool:
+        return False
+
     def engine(self) -> Engine:
         require_whole_log(self.real_path)  # before SQLite opens it, and drops what does not fit
         engine = create_engine(

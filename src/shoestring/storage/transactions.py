@@ -8,7 +8,7 @@ raises ``StorageUnavailable``.
 The wait limit is a minute. A caller that has other work to do meanwhile sets a shorter one: ``with wait_limit(seconds): ...``.
 
 A server may accept a request and never answer. So a silent connection is cut off after ``silence_seconds``, and the transaction is
-retried like after any other loss of a connection. After Ctrl-C that is a second: see ``hurry``.
+retried like after any other loss of a connection. After Ctrl-C that is a second: see ``is_late``.
 
 The retry loop is not tenacity's: it is a dozen lines, its deadline comes from the caller's context, and its random pauses must
 not draw from the user's seeded generator. SQLAlchemy is imported when a database is used, so that studies in memory start fast.
@@ -25,6 +25,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..errors import ShoestringError, StorageError, StorageUnavailable
+from ..execution.signals import seconds_deferred
 from .connections import Backend, Pool, join
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ DEFAULT_WAIT_SECONDS = 60.0
 SHORT_WAIT_SECONDS = 1.0  # for a loop that keeps what it could not write, looks after its workers, and tries again
 MIN_SILENCE_SECONDS = 10.0  # that a server may take for one answer, however short the wait limit is: it may be busy
 SILENT_RECENTLY_SECONDS = 2.0  # after a server was silent, one who cannot wait does not ask it again
+SILENT = "the server lets you connect and does not answer; check it, and restart it if it stands still"
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.02, 1.0  # between two tries
 
 pause_rng = random.Random()  # for random pauses, so that waiting processes do not all try at once
@@ -69,24 +71,18 @@ def wait_seconds() -> float:
 
 def silence_seconds() -> float:
     """How long a server may be silent here and now before its connection is cut off."""
-    return wait_seconds() if _strict.get() else max(wait_seconds(), MIN_SILENCE_SECONDS)
+    return wait_seconds() if is_strict() else max(wait_seconds(), MIN_SILENCE_SECONDS)
 
 
-class _Hurry:
-    """When Ctrl-C was pressed, while the step that it interrupts is completed."""
-
-    since: float | None = None
-
-
-def hurry(yes: bool = True) -> None:
-    """Ctrl-C was pressed: from now on no storage call waits longer than a second. ``False``: the interrupted step is over."""
-    _Hurry.since = time.monotonic() if yes else None
+def is_strict() -> bool:
+    """Whether a silent server gets no more time than the wait limit here and now."""
+    return _strict.get()
 
 
-def is_late(seconds: float = SHORT_WAIT_SECONDS) -> bool:
-    """Whether Ctrl-C was pressed so long ago, and a storage call still waits."""
-    since = _Hurry.since
-    return since is not None and time.monotonic() - since >= seconds
+def is_late() -> bool:
+    """Whether Ctrl-C was pressed a second ago, and a step that it must not interrupt still waits for the storage."""
+    deferred = seconds_deferred()
+    return deferred is not None and deferred >= SHORT_WAIT_SECONDS
 
 
 @contextmanager
@@ -146,8 +142,8 @@ class Database:
         from sqlalchemy.exc import DBAPIError
 
         deadline, pause, backend = time.monotonic() + wait_seconds(), FIRST_PAUSE_SECONDS, self.backend
-        if _strict.get() and self.pool.was_silent_within(SILENT_RECENTLY_SECONDS):
-            raise StorageUnavailable(f"{backend.url}: the server did not answer a moment ago; check that it runs")
+        if is_strict() and backend.was_silent_within(SILENT_RECENTLY_SECONDS):
+            raise StorageUnavailable(f"{backend.url}: {SILENT}")
         while True:
             try:
                 with (
@@ -164,7 +160,8 @@ class Database:
                 if not backend.is_transient(error):
                     raise backend.explain(error) from None
                 if time.monotonic() > deadline or is_late():
-                    raise StorageUnavailable(str(backend.explain(error))) from None
+                    silent = f"{backend.url}: {SILENT}" if backend.was_silent_within(SILENT_RECENTLY_SECONDS) else None
+                    raise StorageUnavailable(silent or str(backend.explain(error))) from None
             except (TypeError, ValueError, OverflowError, RecursionError) as error:  # a cell with a value of a wrong kind
                 if isinstance(error, ShoestringError):
                     raise

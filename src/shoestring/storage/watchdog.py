@@ -11,6 +11,7 @@ TCP's, a system other than Linux), it gets more time.
 
 from __future__ import annotations
 
+import math
 import os
 import queue
 import socket
@@ -19,9 +20,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from .connections import Pool
 from .transactions import DEFAULT_WAIT_SECONDS, SHORT_WAIT_SECONDS, is_late
 
 TICK_SECONDS = 0.05
@@ -31,16 +32,26 @@ LAST_DATA_OFFSET = 52  # of tcpi_last_data_recv in Linux's struct tcp_info, in m
 Value = TypeVar("Value")
 
 
+@dataclass
+class Silence:
+    """When a server was last cut off because it did not answer, and has not answered since."""
+
+    at: float = -math.inf
+
+    def was_within(self, seconds: float) -> bool:
+        return time.monotonic() - self.at < seconds
+
+
 class SilenceGuard:
     """Inside, the connection of psycopg is cut off if its server is silent for so many seconds.
 
-    pool   learns of it;   strict  the server gets no more time where the time of its last data is not known
+    silence  takes note of it;   strict  the server gets no more time where the time of its last data is not known
     """
 
-    __slots__ = ("_connection", "_pool", "_seconds", "_since", "_strict")
+    __slots__ = ("_connection", "_seconds", "_silence", "_since", "_strict")
 
-    def __init__(self, connection: Any, pool: Pool | None, seconds: float, strict: bool) -> None:
-        self._connection, self._pool, self._seconds, self._strict = connection, pool, seconds, strict
+    def __init__(self, connection: Any, silence: Silence, seconds: float, strict: bool = False) -> None:
+        self._connection, self._silence, self._seconds, self._strict = connection, silence, seconds, strict
         self._since = 0.0
 
     def __enter__(self) -> None:
@@ -51,20 +62,21 @@ class SilenceGuard:
 
     def __exit__(self, *error: object) -> None:
         _watched.pop(id(self), None)
+        if error[0] is None:
+            self._silence.at = -math.inf
 
     def look(self) -> None:
         """Cut the connection off if it is time."""
         waited = time.monotonic() - self._since
-        if waited < min(self._seconds, SHORT_WAIT_SECONDS) or (waited < self._seconds and not is_late()):
+        limit = min(self._seconds, SHORT_WAIT_SECONDS) if is_late() else self._seconds
+        if waited < limit:
             return
         silent = seconds_since_data(self._connection)
-        if silent is not None and silent < min(self._seconds, waited) and not is_late():
-            return
-        if silent is None and not self._strict and not is_late() and waited < max(self._seconds, DEFAULT_WAIT_SECONDS):
-            return
-        if self._pool is not None:
-            self._pool.silent_at = time.monotonic()
-        cut_off(self._connection)
+        if silent is None and not self._strict and not is_late():
+            limit = max(limit, DEFAULT_WAIT_SECONDS)
+        if min(waited, waited if silent is None else silent) >= limit:
+            self._silence.at = time.monotonic()
+            cut_off(self._connection)
 
 
 def cut_off(connection: Any) -> None:
