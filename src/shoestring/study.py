@@ -454,7 +454,7 @@ class Study(StudyView):
         To close a study twice is no error, and a closed one can be used: then it opens its connections again. A study in memory
         has nothing to close. ``with`` closes it at the end of the block:
 
-        >>> with st.Study(st.Space(x=st.Float(0, 1)), storage="tune.db") as study:
+        >>> with st.Study(st.Space(x=st.Float(0, 1)), storage="closed.db") as study:
         ...     trial = study.tell(study.ask(), 0.25)
         >>> study.best.value
         0.25
