@@ -167,3 +167,11 @@ def test_a_run_goes_on_when_a_silent_server_answers_again(proxy, monkeypatch):
     result = study.minimize(objective, 4)
     assert states(result.history) == ["done"] * 4
     study.close()
+
+
+def test_waiting_for_the_server_takes_no_processor_time(postgres_place):
+    database = postgres_place.open()._database
+    database.read(lambda connection: None)
+    start = time.thread_time()
+    database.read(lambda connection: connection.exec_driver_sql("SELECT pg_sleep(0.1)").all())
+    assert time.thread_time() - start < 0.05

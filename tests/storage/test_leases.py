@@ -121,7 +121,7 @@ def test_looking_for_late_trials_takes_no_lock(database):
 
 
 def opened_by_two_workers(place, monkeypatch, seconds=60.0):
-    """Two storages at a place with a fake clock, as two processes have them, and two trials of workers that renew their leases."""
+    """A storage at a place with a fake clock, and two trials of workers that renew their leases."""
     place.use_fake_clock(monkeypatch)
     storage = place.open()
     study = storage.begin("study", {})[0].id

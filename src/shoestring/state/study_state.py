@@ -12,10 +12,8 @@ from __future__ import annotations
 import contextlib
 import logging
 import sys
-import os
 import threading
 import time
-import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -36,6 +34,7 @@ from ..storage.heartbeat import Heartbeat, surely_dead
 from ..storage.memory import MemoryStorage
 from ..storage.transactions import SHORT_WAIT_SECONDS, hold_limit, wait_limit
 from ..storage.trial_lifecycle import count_lost_worker
+from .forked_study import InUseAtFork, StudyLock, call_after_fork
 
 log = logging.getLogger("shoestring")
 
@@ -148,7 +147,7 @@ class StudyState:
     ) -> None:
         self.storage, self.study, self.name = storage, study, name
         self.settings, self.spaces = settings, [space]
-        self.lock: threading._RLock | _InUseAtFork = threading.RLock()
+        self.lock: StudyLock = threading.RLock()
         self.trials: PersistentList[Trial] = PersistentList()
         self.table = TrialTable(space)
         self.queue: list[QueuedConfig] = []
@@ -166,7 +165,7 @@ class StudyState:
         self._history_key: tuple[int, Space, bool] | None = None
         self.max_retries: int | None = None  # of configs whose workers are lost, as the present run says; None: the default
         self._own: dict[int, float] = {}  # running trials that this process opened -> when, by its steady clock
-        _states.add(self)
+        call_after_fork(self)
 
     def __len__(self) -> int:
         return len(self.trials)
@@ -437,7 +436,8 @@ class StudyState:
         seen = None
         while not self.lock.acquire(timeout=MAX_THREAD_SECONDS):
             if seen == self._asks:
-                long = f"another thread of this process has been at work on study {self.name!r} for {duration(MAX_THREAD_SECONDS)}"
+                since = f"for {duration(MAX_THREAD_SECONDS)}"
+                long = f"another thread of this process has been at work on study {self.name!r} {since}"
                 raise StudyError(f"{long}; end what it does, perhaps a model or a storage of your own, or start a new process")
             seen = self._asks
 
@@ -497,43 +497,9 @@ class StudyState:
         if self.lock.acquire(blocking=False):
             self.lock.release()
         else:
-            self.lock = _InUseAtFork(self.name)
+            self.lock = InUseAtFork(self.name)
         if self.heartbeat is not None:
             self._own = {}  # they are the parent's
-
-
-class _InUseAtFork:
-    """Takes the place of a study's lock that was held by another thread at a fork: a clear error in place of a wait for ever."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        raise StudyError(
-            f"study {self.name!r} was in use by another thread when this process was forked, so it cannot be used here; "
-            f"open it again in this process: st.Study.load(storage, {self.name!r}); a study in memory is lost here"
-        )
-
-    def release(self) -> None:
-        """Nothing to do: it is never held."""
-
-    def __enter__(self) -> bool:
-        return self.acquire()
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
-
-
-_states: weakref.WeakSet[StudyState] = weakref.WeakSet()
-
-
-def _after_fork_in_child() -> None:
-    for state in list(_states):
-        state.after_fork()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def spaces_of(record: StudyRecord) -> list[Space]:

@@ -1,8 +1,8 @@
 """The clock of a SQLite file: steady, the same for all processes of the machine, and in seconds since 1970.
 
-It is the steady clock (see ``clocks``) plus a constant that the first process of a boot writes into the table ``meta``. The constant
-makes it the time of day of that moment. So leases of an earlier boot end when they should, as far as the time of day was right then
-and is right now. After that, to set the time of day changes nothing.
+It is the steady clock (see ``clocks``) plus a constant that the first process of a boot writes into the table ``meta``. The
+constant makes it the time of day of that moment. So leases of an earlier boot end when they should, as far as the time of day was
+right then and is right now. After that, to set the time of day changes nothing.
 """
 
 from __future__ import annotations

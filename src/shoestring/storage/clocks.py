@@ -4,8 +4,8 @@ The steady clock counts seconds since the boot of the machine, also while the ma
 machine read the same one. So leases in a SQLite file, which is on one machine, are timed by it. To make its readings comparable
 with those of another boot, the time of day is added that the first process of a boot has seen when it opened the file.
 
-Where there is no such clock, and on a PostgreSQL server, the time of day is used. If it is set forward by an hour, all leases look
-expired; if it is set back, those of dead workers last an hour longer. ``LeaseWatch`` recognizes both.
+Where there is no such clock, and on a PostgreSQL server, the time of day is used. If it is set forward by an hour, all leases
+look expired; if it is set back, those of dead workers last an hour longer. ``LeaseWatch`` recognizes both.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def boot_name() -> str | None:
 
 @dataclass(frozen=True)
 class LeaseSeen:
-    """A lease as it is stored: of which trial, until when by the clock of the database, and how long it lasts if it is renewed."""
+    """A lease as it is stored: of which trial, until when by the clock of the database, and its length if it is renewed."""
 
     number: int
     until: float
@@ -56,7 +56,8 @@ class LeaseWatch:
     """Which leases of a study are over, as one process sees it. It compares the database's clock with the steady clock.
 
     If the database's clock was set forward, no lease counts as expired for the length of a lease: living workers renew theirs in
-    that time. A lease that was not renewed for longer than its length by the steady clock is over, even if the clock was set back.
+    that time. A lease that was not renewed for longer than its length by the steady clock is over, even if the clock was set
+    back.
     """
 
     def __init__(self) -> None:

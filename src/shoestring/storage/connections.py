@@ -3,8 +3,8 @@
 A pool is closed when the last storage that uses it is closed or forgotten. So a program may open the same study as often as it
 likes. A storage that is used after it was closed opens the pool again.
 
-A fork copies the memory of a process, but only the thread that forks. So in the child a lock that another thread held stays locked,
-and a connection is shared with the parent. Three things are done about it:
+A fork copies the memory of a process, but only the thread that forks. So in the child a lock that another thread held stays
+locked, and a connection is shared with the parent. Three things are done about it:
 
     before a fork   Transactions of other threads are waited for, for a second at most. Then connections to SQLite files are
                     closed: SQLite counts its locks in memory, and the count of the parent would be wrong in the child. They are
@@ -203,12 +203,12 @@ _pools: dict[Hashable, Pool] = {}
 
 
 def join(user: object, backend: Backend) -> tuple[Pool, weakref.finalize[Any, Any]]:
-    """The pool of a database, shared by its users, and a function by which this user leaves it. It does so when it is forgotten."""
+    """The pool of a database, shared by its users, and a function by which this user leaves it: called when it is forgotten."""
     with _lock:
         if backend.key in _Forks.unusable:
             raise StorageError(
                 f"{backend.url}: another thread was at work on it when this process was forked, so it cannot be used here; "
-                'start the process in another way, for example multiprocessing.get_context("spawn"), or fork while no thread uses it'
+                'start the process in another way, as multiprocessing.get_context("spawn") does, or fork while no thread uses it'
             )
         pool = _pools.get(backend.key)
         if pool is None or pool.process != os.getpid() or not pool.is_same_place():

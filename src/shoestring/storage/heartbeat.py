@@ -9,8 +9,8 @@ of one lease to renew them before this process takes their trials for lost.
 
 The name of a worker shows whether it has died on this machine, so that its trials need not wait until their leases end. psutil is
 not used for that: it knows neither the boot nor the PID namespace (a container has its own) of a process, and it computes start
-times from the time of day, which may be changed. A system may hide the processes of other users (``hidepid``): what cannot be seen
-is not dead. Then, and on systems other than Linux, the lease alone decides.
+times from the time of day, which may be changed. A system may hide the processes of other users (``hidepid``): what cannot be
+seen is not dead. Then, and on systems other than Linux, the lease alone decides.
 """
 
 from __future__ import annotations

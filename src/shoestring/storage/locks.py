@@ -1,11 +1,12 @@
 """The ask lock, and locks on files.
 
 Threads of one process exclude each other by a ``threading.Lock``, processes on one machine by a lock on a file (flock), which the
-system releases when the process ends. Correctness depends on neither. The locks save work, and give each of many writers its turn.
+system releases when the process ends. Correctness depends on neither. The locks save work, and give each of many writers its
+turn.
 
-A process that holds the ask lock may be suspended. So one who has waited for the same holder for as long as a lease takes the lock
-over: it removes the file and locks a new one. The others find the new file, and wait no longer for the suspended process. When
-that process goes on, it works without a lock, and ``Storage.write`` tells it that others were faster.
+A process that holds the ask lock may be suspended. So one who has waited for the same holder for as long as a lease takes the
+lock over: it removes the file and locks a new one. The others find the new file, and wait no longer for the suspended process.
+When that process goes on, it works without a lock, and ``Storage.write`` tells it that others were faster.
 
 The lock files are not beside the database but in a private folder among the temporary files, under a hash of the database's
 path. A process removes them when it closes the database; one that is killed may leave an empty file there. So only processes of

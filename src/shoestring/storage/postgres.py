@@ -7,12 +7,13 @@ server ends the transaction after a while and releases its locks.
 
 from __future__ import annotations
 
+import inspect
 import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from multiprocessing.context import get_spawning_popen
 from functools import cache
+from multiprocessing.context import get_spawning_popen
 from typing import Any, ClassVar
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -245,7 +246,7 @@ def _without_login(address: ServerAddress) -> URL:
 
 
 def _set_timeouts(connection: Connection, lock: float, idle: float) -> str:
-    """Part of a query that sets how many seconds the connection waits for locks, and after how many idle ones it ends (0: never)."""
+    """Part of a query that sets how many seconds the connection waits for locks, and after how many idle ones it ends."""
     wait = f"set_config('lock_timeout', '{_milliseconds(lock)}', false)"
     if connection.connection.driver_connection.info.server_version < MIN_VERSION_WITH_IDLE_TIMEOUT:  # type: ignore[union-attr]
         return wait
@@ -276,14 +277,19 @@ def _connect(args: Any, options: dict[str, Any], silence: Silence) -> Any:
 
 @cache
 def _connection_class() -> Any:
-    """psycopg's connection, but Ctrl-C ends a query at once: psycopg would ask the server to cancel it, and wait for the answer."""
+    """psycopg's connection, but Ctrl-C ends a query at once: psycopg would ask the server to cancel it, and wait for that."""
     import psycopg
     from psycopg import waiting
 
+    # The pause between two looks at the socket: its name depends on the version. Without it the processor would be busy.
+    pause = list(inspect.signature(psycopg.Connection.wait).parameters.values())[2]
+
     class InterruptibleConnection(psycopg.Connection[Any]):
-        def wait(self, *args: Any, **options: Any) -> Any:
+        def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+            if not args:
+                options.setdefault(pause.name, pause.default)
             try:
-                return waiting.wait(args[0], self.pgconn.socket, *args[1:], **options)
+                return waiting.wait(gen, self.pgconn.socket, *args, **options)
             except KeyboardInterrupt:
                 cut_off(self)
                 raise

@@ -7,8 +7,8 @@ raises ``StorageUnavailable``.
 
 The wait limit is a minute. A caller that has other work to do meanwhile sets a shorter one: ``with wait_limit(seconds): ...``.
 
-A server may accept a request and never answer. So a silent connection is cut off after ``silence_seconds``, and the transaction is
-retried like after any other loss of a connection. After Ctrl-C that is a second: see ``is_late``.
+A server may accept a request and never answer. So a silent connection is cut off after ``silence_seconds``, and the transaction
+is retried like after any other loss of a connection. After Ctrl-C that is a second: see ``is_late``.
 
 The retry loop is not tenacity's: it is a dozen lines, its deadline comes from the caller's context, and its random pauses must
 not draw from the user's seeded generator. SQLAlchemy is imported when a database is used, so that studies in memory start fast.

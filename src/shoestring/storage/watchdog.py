@@ -1,9 +1,9 @@
 """A watchdog for servers that accept a request and never answer: it cuts their connections off.
 
-The database driver waits for an answer without a limit, and after Ctrl-C it waits for ten seconds more. TCP's own limits (keep-alive,
-``tcp_user_timeout``) find a machine that is gone, but not a server that stands still: its system goes on to answer. So one thread
-looks after the connections that wait, and shuts down the socket of one that has waited for too long. The driver then reports a
-lost connection, and the transaction is retried like after any other loss.
+The database driver waits for an answer without a limit, and after Ctrl-C it waits for ten seconds more. The limits of TCP
+(keep-alive, ``tcp_user_timeout``) find a machine that is gone, but not a server that stands still: its system goes on to answer.
+So one thread looks after the connections that wait, and shuts down the socket of one that has waited for too long. The driver
+then reports a lost connection, and the transaction is retried like after any other loss.
 
 A server that sends is not silent, however long its answer is. Where the time of its last data is not known (a socket that is not
 TCP's, a system other than Linux), it gets more time.
@@ -103,13 +103,14 @@ def within(seconds: float, work: Callable[[], Value], discard: Callable[[Value],
 
     def do() -> None:
         try:
-            answer = True, work()
+            answer = work()
         except Exception as error:
-            answer = False, error
-        answers.put(answer)
-        if given_up.is_set() and answer[0]:
+            answers.put((False, error))
+            return
+        answers.put((True, answer))
+        if given_up.is_set():
             with suppress(Exception):
-                discard(answer[1])
+                discard(answer)
 
     threading.Thread(target=do, name="shoestring-connect", daemon=True).start()
     deadline = time.monotonic() + seconds
