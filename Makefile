@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-sklearn-lowest
-# Three workers, also on two cores: many tests wait for another process.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist=worksteal
+# Four workers, also on two cores: many tests wait for another process.
+PYTEST := $(BIN)/python -m pytest -n 4 --dist=worksteal
 # Tests start many processes; without bytecode each would compile the package again.
 export PYTHONDONTWRITEBYTECODE :=
 

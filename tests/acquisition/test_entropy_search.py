@@ -16,6 +16,7 @@ from tests.information import GRID, brute_force, line, ranked, wavy
 from tests.reference.entropy_by_sampling import entropy_of_minimiser, entropy_search_by_sampling
 
 
+@pytest.mark.slow
 def test_on_a_line_it_ranks_points_as_brute_force_does():
     found = []
     for noise in (1e-4, 0.01, 0.1):

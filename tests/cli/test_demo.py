@@ -175,6 +175,7 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONWARNINGS": "error", "OPENBLAS_NUM_THREADS": "1"}
 
 
+@pytest.mark.slow
 def test_the_real_demo_in_a_pipe(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-m", "shoestring", "demo", "--budget", "1s"],

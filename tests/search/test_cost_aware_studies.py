@@ -90,6 +90,7 @@ def test_a_resumed_study_knows_its_budget():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_cost_awareness_saves_cost_at_the_same_number_of_trials():
     plain = [st.minimize(train, SPACE, 25, method=st.EI(), seed=seed).spent for seed in range(4)]
     aware = [st.minimize(train, SPACE, 25, method=st.EIpu(), seed=seed, cost_model=st.LinearCost()).spent for seed in range(4)]

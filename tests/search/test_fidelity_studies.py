@@ -107,7 +107,9 @@ def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
     assert [trial.suggestion for trial in rest.history] == [trial.suggestion for trial in whole.history]
 
 
-@pytest.mark.parametrize(("method", "cost_model"), [("auto", "auto"), (st.CFKG(), st.KnownCost(price))], ids=["auto", "known"])
+@pytest.mark.parametrize(("method", "cost_model"), [
+    pytest.param("auto", "auto", id="auto"), pytest.param(st.CFKG(), st.KnownCost(price), id="known", marks=pytest.mark.slow),
+])  # fmt: skip
 def test_a_budget_in_cost_is_kept(method, cost_model):
     limit = 150.0 if cost_model == "auto" else 100.0
     result = st.minimize(paid, ONE, st.Budget(cost=limit), method=method, cost_model=cost_model, **quick)
@@ -175,6 +177,7 @@ def test_a_bad_gradient_is_refused_at_the_call_and_the_trial_stays_open(gradient
     assert (kept.state, kept.value, kept.gradient) == (st.State.DONE, 1.0, {"x": 1.0, "epochs": -0.1})
 
 
+@pytest.mark.slow
 def test_a_slope_by_a_fidelity_is_one_too():
     def told(config):
         slopes = {"y": 2 * (config["y"] - 0.2), "epochs": -0.2 / config["epochs"] ** 2}

@@ -162,6 +162,10 @@ def share_a_budget(database, processes, trials, cost):
     assert database.open().check() == []
 
 
+each_database = pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
+
+
+@each_database
 def test_a_budget_is_shared_by_several_processes(database):
     share_a_budget(database, 4, 20, 20.0)
 
@@ -180,6 +184,7 @@ def _ask_sixteen_times(address):
     return found
 
 
+@each_database
 def test_sixty_four_asks_at_once_in_a_space_of_twenty_seven(database):
     found = [config for part in crowd(_ask_sixteen_times, [(database.address,)] * 4) for config in part]
     assert len(set(found)) == len(found) == 27

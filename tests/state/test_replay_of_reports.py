@@ -76,7 +76,7 @@ def test_a_late_result_of_an_abandoned_trial_does_not_hide_what_it_had_reported(
     assert replayed(sqlite_place, method) == (7, None)
 
 
-@pytest.mark.parametrize("method", [st.CFKG(), "auto"], ids=["CFKG", "auto"])
+@pytest.mark.parametrize("method", [st.CFKG(), pytest.param("auto", marks=pytest.mark.slow)], ids=["CFKG", "auto"])
 def test_trials_that_report_in_threads(sqlite_place, method):
     reported = [threading.Event() for _ in range(6)]
 

@@ -57,7 +57,9 @@ def shoestring_in_another_process(*arguments, cwd):
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("method", [thrifty.Thompson(32), thrifty.ScheduledLCB(0.2)], ids=repr)
+@pytest.mark.parametrize(
+    "method", [thrifty.Thompson(32), pytest.param(thrifty.ScheduledLCB(0.2), marks=pytest.mark.slow)], ids=repr
+)
 def test_a_study_with_them_is_loaded_replayed_and_asked_in_another_process(tmp_path, method):
     url = f"sqlite:///{tmp_path}/tune.db"
     study = st.Study(
