@@ -57,7 +57,7 @@ def test_a_free_worker_never_waits_for_a_slow_one(tmp_path):
     ended = []
     result = enqueued(0.5).minimize(objective, 6, workers=2, callbacks=lambda study, trial: ended.append(trial.number))
     assert states(result.history) == ["done"] * 6
-    assert ended[-1] == 0
+    assert 0 in ended[-2:]  # the last of the others may return at the same moment
 
 
 def test_the_folder_and_the_modules_of_the_caller_are_there(tmp_path, monkeypatch):
