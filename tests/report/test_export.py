@@ -20,3 +20,11 @@ def test_a_text_that_a_spreadsheet_would_compute_is_escaped(bad):
     texts = [cell for name, cell in zip(head, first, strict=True) if name not in ("n", "value", "metric_m")]
     cells = [*head, *texts, second[head.index("error")]]
     assert [cell for cell in cells if cell.startswith(("=", "+", "-", "@", "\t", "\r"))] == []
+
+
+def test_a_parameter_with_the_name_of_another_column_gets_a_column_of_its_own():
+    study = st.Study(st.Space(value=st.Float(0, 1), error=st.Float(0, 1), x=st.Float(0, 1)))
+    study.add({"value": 0.25, "error": 0.5, "x": 0.75}, 3.0)
+    head, row, _ = study.result.to_csv().split("\n")
+    assert dict(zip(head.split(","), row.split(","), strict=True))["param_value"] == "0.25"
+    assert len(set(head.split(","))) == len(head.split(","))

@@ -34,7 +34,8 @@ def to_csv(history: History) -> str:
     """The trials as CSV. A value that is not there is an empty cell, and one that is neither a number nor a text is JSON."""
     parameters = list(history.space)
     further = further_columns(history)
-    lines = [_line([_cell(name) for name in (*FIRST_COLUMNS, *parameters, "error", *further, "added")])]
+    named = [parameter_column(name, parameters, further) for name in parameters]
+    lines = [_line([_cell(name) for name in (*FIRST_COLUMNS, *named, "error", *further, "added")])]
     for row, trial in enumerate(history):
         first = [trial.number, str(trial.state), trial.value, trial.cost, trial.seconds]
         values = [_cell(trial.config[name]) if name in trial.config else "" for name in parameters]
@@ -95,7 +96,7 @@ def further_columns(history: History) -> dict[str, Cells]:
 
 
 def parameter_column(name: str, parameters: Iterable[str], further: Iterable[str]) -> str:
-    """The column of a parameter in a DataFrame: its name, unless another column has it."""
+    """The column of a parameter: its name, unless another column has it."""
     others = {*FIRST_COLUMNS, *LAST_COLUMNS, *further}
     column = name
     while column in others or (column != name and column in parameters):
@@ -105,7 +106,7 @@ def parameter_column(name: str, parameters: Iterable[str], further: Iterable[str
 
 def effort_of(trial: Trial) -> str | None:
     """How much time the suggestion of a trial was given: "full", "reduced" or "random"; None if it was not suggested."""
-    suggested = trial.suggestion.get("by") not in (None, "you")
+    suggested = not trial.added and trial.suggestion.get("by") not in (None, "you")
     return str(trial.basis.get("effort", "full")) if suggested else None
 
 
