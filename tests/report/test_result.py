@@ -369,7 +369,7 @@ def test_to_dataframe_without_pandas_says_how_to_install_it(monkeypatch):
 def test_to_csv_has_metrics_folds_and_attributes_after_the_columns_that_were_always_there():
     rows = list(csv.reader(io.StringIO(told_study().result.to_csv())))
     assert rows[0] == [
-        "number", "state", "value", "cost", "seconds", "x", "value", "deep", "kind", "error",
+        "number", "state", "value", "cost", "seconds", "x", "param_value", "deep", "kind", "error",
         "metric_accuracy", "metric_loss", "fold_0", "fold_1", "attr_host", "attr_sizes", "added",
     ]  # fmt: skip
     assert rows[1][-7:] == ["0.93", "", "1.0", "3.0", "gpu3", "[1, 2]", "false"]
