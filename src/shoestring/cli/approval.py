@@ -2,7 +2,7 @@
 
 The program of a study is stored in a database, and so is the space that its arguments come from. Write access to a database must
 not decide what runs on this machine. So ``run`` notes what the user has typed, in the user's own configuration folder, and
-``resume`` runs the same without a question. For anything else it asks, or refuses where nobody can answer.
+``resume`` runs the same without a question. For anything else it asks, or refuses where there is no terminal.
 
 A request to run a program is the same as an earlier one if all of this is the same:
 
@@ -135,7 +135,7 @@ def approvals(study: str) -> Iterator[dict[str, Any]]:
 
 
 def read_approval(path: Path) -> dict[str, Any] | None:
-    """An approval; None if there is none, or if somebody else may have written it."""
+    """An approval; None if there is none, or if another user may have written it."""
     try:
         with path.open(encoding="utf-8") as file:
             if not is_own(os.fstat(file.fileno())) or not is_own(path.parent.stat()):
@@ -147,7 +147,7 @@ def read_approval(path: Path) -> dict[str, Any] | None:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether a file or folder belongs to this user, and nobody else may write to it."""
+    """Whether a file or folder belongs to this user, and no other user may write to it."""
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & OTHERS_MAY_WRITE)
 
 

@@ -137,7 +137,7 @@ def shown(value: Any) -> str:
     """A value in an error message: its repr, cut where it is long, or only its type where that raises."""
     try:
         text = repr(value)
-    except Exception:
+    except Exception:  # a repr of the user's may raise anything
         return f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= MAX_CHARACTERS_SHOWN else text[: MAX_CHARACTERS_SHOWN - 3] + "..."
 

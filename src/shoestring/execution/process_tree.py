@@ -74,7 +74,7 @@ def status_of(number: int) -> list[bytes]:
 def is_running(group: int) -> bool:
     """Whether a process group has members that run.
 
-    Those that have exited do not count, even if nobody has collected their exit status: in a container there may be nobody who
+    Those that have exited do not count, even if their exit status was not collected: in a container there may be no process that
     ever does.
     """
     numbers = process_numbers()

@@ -208,7 +208,7 @@ class Logs:
                 for path in self.files(int(number)).all:
                     path.unlink(missing_ok=True)
         (self.folder / MARKER_FILE).unlink(missing_ok=True)
-        with suppress(OSError):  # somebody else's files are in it
+        with suppress(OSError):  # it holds other files
             self.folder.rmdir()
             self.folder.parent.rmdir()
         return True

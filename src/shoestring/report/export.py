@@ -7,7 +7,7 @@ trials have:
     attr_NAME     an attribute          param_NAME            a parameter whose name is that of another column
 
 In CSV, a text that a spreadsheet would take for a formula, such as ``=1+1``, begins with an apostrophe: a file that is opened
-must not run what somebody has written into a name or an error. Numbers stay as they are.
+must not run what another person has written into a name or an error. Numbers stay as they are.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Log lines: one line a trial to the logger "shoestring", shown on standard error as long as nobody configures logging.
+"""Log lines: one line a trial to the logger "shoestring", shown on standard error unless the user configures logging.
 
 Logging is the user's. As soon as the root logger or the logger "shoestring" has a handler, the handler of this module steps back:
 then only the user's handlers and levels count. Before that it shows lines of level INFO and above.
@@ -24,7 +24,7 @@ log = logging.getLogger("shoestring")
 
 MAX_CONFIG_CHARACTERS = 300  # of a log line
 MAX_ERROR_CHARACTERS = 300
-DEFAULT_LEVEL = logging.INFO - 1  # shows INFO; nobody else sets this number, so that a level of the user is told from ours
+DEFAULT_LEVEL = logging.INFO - 1  # shows INFO; no user sets this number, so a level that the user has set can be told from it
 ROOT_DEFAULT = logging.WARNING  # the level of the root logger as Python sets it
 QUIET = logging.CRITICAL + 1
 VERBOSITY = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR, "quiet": QUIET}
@@ -34,7 +34,7 @@ VERBOSITY = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WA
 
 
 def log_trial(trial: Trial, history: History, unit: str) -> None:
-    """Log the end of a trial: INFO, or WARNING if it failed. Nothing is computed for a line that nobody sees.
+    """Log the end of a trial: INFO, or WARNING if it failed. Nothing is computed for a line that is not shown.
 
     history  with the trial in it;   unit  of costs
     """
@@ -92,7 +92,7 @@ class StderrHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             text = self.format(record)
-        except Exception:
+        except Exception:  # as every handler of logging does: an error in a log call must not end the program
             self.handleError(record)
             return
         with contextlib.suppress(OSError, ValueError):  # a stream that was closed is no reason to end a run
@@ -129,7 +129,7 @@ def send_lines_to(write: Callable[[str], object]) -> None:
 
 
 def configure_logging() -> None:
-    """Show log lines on standard error if nobody has configured logging; step back if somebody has. Called when a run starts."""
+    """Show log lines on standard error unless the user has configured logging. Called when a run starts."""
     with _lock:
         if _configured_by_user():
             _step_back()

@@ -40,7 +40,7 @@ _making_root = threading.Lock()
 class Checkpoints:
     """The folders of one study, under ``root`` or, by default, under a temporary folder; made when they are first needed.
 
-    identity   gives the identity of the study; by default that of a study that nobody else knows
+    identity   gives the identity of the study; by default a new one
     """
 
     def __init__(self, root: str | os.PathLike[str] | None = None, identity: Callable[[], str] | None = None) -> None:
@@ -161,7 +161,7 @@ def read_root(root: str | os.PathLike[str]) -> Path:
     try:
         path = Path(text).expanduser().absolute()
         is_file = path.exists() and not path.is_dir()
-    except (OSError, ValueError, RuntimeError) as error:  # its name is too long, or ~ stands for nobody
+    except (OSError, ValueError, RuntimeError) as error:  # its name is too long, or ~NAME is no user
         reason = getattr(error, "strerror", None) or error
         raise MethodError(f"checkpoints={text[:80]!r} cannot be a folder: {reason}; give another one") from None
     if is_file:

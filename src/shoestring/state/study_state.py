@@ -432,7 +432,7 @@ class StudyState:
             self.lock.release()
 
     def _wait_for_other_threads(self) -> None:
-        """Take the lock. A StudyError if one other thread has kept it for too long: nobody could go on without it."""
+        """Take the lock. A StudyError if one other thread has kept it for too long: the study cannot go on without it."""
         seen = None
         while not self.lock.acquire(timeout=MAX_THREAD_SECONDS):
             if seen == self._asks:

@@ -175,7 +175,7 @@ def pickles_may_hold_passwords() -> bool:
 @contextmanager
 def pickles_with_passwords() -> Iterator[None]:
     """Inside the block, a pickle of a storage holds its password. For a pickle that goes to a worker process of this machine
-    through a socket that nobody else can read, and is not kept."""
+    through a socket that no other process can read, and is not kept."""
     before = _with_passwords.set(True)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Clocks for leases: a steady clock, which nobody can set, and a watch for jumps of a clock that somebody can set.
+"""Clocks for leases: a steady clock, which cannot be set, and a watch for jumps of a clock that can be set.
 
 The steady clock counts seconds since the boot of the machine, also while the machine sleeps (CLOCK_BOOTTIME). All processes of a
 machine read the same one. So leases in a SQLite file, which is on one machine, are timed by it. To make its readings comparable
@@ -25,7 +25,7 @@ UNKNOWN_LEASE_SECONDS = 60.0
 
 
 def steady_seconds() -> float:
-    """Seconds by a clock that nobody sets, and that goes on while the machine sleeps where there is one of that kind."""
+    """Seconds by a clock that cannot be set, and that goes on while the machine sleeps where there is one of that kind."""
     return time.monotonic() if BOOT_CLOCK is None else time.clock_gettime(BOOT_CLOCK)
 
 

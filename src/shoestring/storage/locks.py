@@ -113,7 +113,7 @@ class LockFiles:
         """Remove the file of this descriptor, though another process holds its lock. Whether it has no name any more."""
         path = f"{self._folder}/{self._name}{purpose}"
         try:
-            if os.path.samestat(os.stat(path), os.fstat(descriptor)):  # and not a new file of somebody who was faster
+            if os.path.samestat(os.stat(path), os.fstat(descriptor)):  # and not a new file of a faster process
                 os.unlink(path)
         except FileNotFoundError:
             return True
@@ -122,7 +122,7 @@ class LockFiles:
         return True
 
     def remove(self) -> None:
-        """Remove the files that nobody holds now, also those of processes that were killed. Who holds one removes it later."""
+        """Remove the files that are free now, also those of killed processes. A process that holds one removes it later."""
         folder = self._folder
         if folder is None:
             return
@@ -244,11 +244,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def private_folder() -> str:
-    """The folder of this user's lock files; OSError where there can be none that nobody else can write to."""
+    """The folder of this user's lock files; OSError where no folder is safe from other users."""
     folder = os.path.join(tempfile.gettempdir(), f"shoestring-locks-{os.getuid()}")
     with suppress(FileExistsError):
         os.mkdir(folder, 0o700)
-    found = os.lstat(folder)  # not of what a symbolic link leads to, which somebody else may have put there
+    found = os.lstat(folder)  # not of what a symbolic link leads to, which another user may have put there
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o022:
         raise PermissionError(f"{folder} is not a private folder")
     return folder

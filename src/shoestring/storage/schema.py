@@ -52,7 +52,7 @@ CLOCKS = {"sqlite": f"{SQLITE_CLOCK}()", "postgresql": TIMES_OF_DAY["postgresql"
 
 
 class now(FunctionElement[float]):
-    """The time by the clock of the database, which is the same for all workers. In SQLite it is a clock that nobody can set."""
+    """The time by the clock of the database, which is the same for all workers. In SQLite it is a steady clock."""
 
     type = Double()
     inherit_cache = True

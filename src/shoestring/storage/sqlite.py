@@ -162,7 +162,7 @@ class SQLiteFile:
             raise StorageError(_log_is_gone(self.path))
 
     def merge_log(self, engine: Engine) -> None:
-        """Copy what is in the log to the file, so that the file alone is complete if nobody else writes or reads."""
+        """Copy what is in the log to the file, so that the file alone is complete if no other process writes or reads."""
         with engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)")
 

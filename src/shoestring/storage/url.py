@@ -13,7 +13,7 @@ from .memory import MemoryStorage
 
 EXAMPLES = 'sqlite:///tune.db, postgresql://user@host/database, a file such as tune.db, or "memory"'
 MIN_SQLITE_BYTES = 512  # of a database that is not empty
-PRIVATE_FILE = 0o600  # for this user alone: commands and results are nobody else's business
+PRIVATE_FILE = 0o600  # for this user alone: it may hold commands and results
 
 
 class NoSuchFile(StorageError):
@@ -74,7 +74,7 @@ def _sqlite(path: str, create: bool) -> Storage:
     try:
         file = Path(path).expanduser().absolute()  # an objective may change the working directory
         is_folder = file.is_dir()
-    except (OSError, ValueError, RuntimeError) as error:  # its name is too long, or ~ stands for nobody
+    except (OSError, ValueError, RuntimeError) as error:  # its name is too long, or ~NAME is no user
         reason = getattr(error, "strerror", None) or error
         raise StorageError(f"{path[:80]!r} cannot be the path of a file: {reason}; give another one") from None
     if is_folder:

@@ -80,7 +80,7 @@ class SilenceGuard:
 
 
 def cut_off(connection: Any) -> None:
-    """Shut a connection's socket down, so that whoever waits for it gets an error at once."""
+    """Shut a connection's socket down, so that a thread that waits for it gets an error at once."""
     with suppress(Exception), socket.socket(fileno=os.dup(connection.pgconn.socket)) as copy:
         copy.shutdown(socket.SHUT_RDWR)
 
@@ -94,7 +94,7 @@ def seconds_since_data(connection: Any) -> float | None:
 
 
 def within(seconds: float, work: Callable[[], Value], discard: Callable[[Value], object], late: Callable[[], Exception]) -> Value:
-    """What ``work`` returns. It is done in a thread, so that after so many seconds, or after Ctrl-C, nobody waits for it.
+    """What ``work`` returns. It is done in a thread, so that after so many seconds, or after Ctrl-C, the caller goes on.
 
     discard  is called with what it returns after that;   late  makes the error
     """
