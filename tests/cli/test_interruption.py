@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.programs import SPACE, call, environment, read, script
+from tests.cli.programs import SPACE, begin, call, environment, read, script
 from tests.program.test_program_objective import gone
 from tests.storage.server import PASSWORD, QUOTED
 
@@ -140,6 +140,25 @@ def test_sigterm_does_the_same_and_a_program_that_ignores_it_is_killed(anywhere:
     found = json.loads(output)
     assert (found["stop_kind"], found["resume"]) == ("interrupted", "python -m shoestring resume train")
     assert errors.splitlines()[-1].strip() == found["resume"]
+
+
+@pytest.mark.parametrize("moment", ["before the plan is stored", "before there are logs"])
+def test_ctrl_c_before_the_first_trial_says_what_works(anywhere: Path, monkeypatch: pytest.MonkeyPatch, moment: str) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    early = moment == "before the plan is stored"
+    with monkeypatch.context() as patch:
+        patch.setattr("shoestring.cli.run.make_request" if early else "shoestring.cli.run.Logs.create", interrupted)
+        run = begin(anywhere, trials=2)
+    assert run.exit_code == 130
+    if early:
+        assert run.stderr.splitlines()[-1] == "interrupted before the first trial; run the same command again"
+        assert begin(anywhere, trials=2).exit_code == 0
+    else:
+        assert run.stderr.splitlines()[-1].strip().endswith("resume train")
+        assert call("resume", "train").exit_code == 0
+    assert read("show")["states"] == {"done": 2}
 
 
 @pytest.mark.slow

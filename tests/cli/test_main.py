@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,19 @@ def test_no_secret_of_an_address_is_printed(here: Path, address: str, monkeypatc
     assert [run.output for run in said if "s3cret" in run.output] == []
     assert 0 not in [run.exit_code for run in said]
     assert list(here.iterdir()) == []
+
+
+def test_names_that_are_too_long_are_an_error_without_a_traceback_and_take_no_time(here: Path) -> None:
+    begin(here, trials=1)
+    long, start = "x" * 300, time.monotonic()
+    lines = [["db", "backup", long], ["export", "-o", long], ["export", "-o", f"{long}/a.csv"], ["import", "optuna", long]]
+    for words in (*lines, ["ls", "--storage", long], ["show", "x" * 100_000], ["show", "a.b-" * 25_000]):
+        run = call(*words)
+        assert run.exit_code == 1
+        assert "Traceback" not in run.output
+        assert "unexpected" not in run.output
+    assert "cannot be used: File name too long; give another file or folder" in call(*lines[1]).stderr
+    assert time.monotonic() - start < 10.0  # on a busy machine; a search for addresses in a long name took minutes
 
 
 @pytest.mark.parametrize("words", [["ls"], ["ls", "--json"], ["doctor"], ["doctor", "--json"], ["show", "a"], ["db", "check"]])

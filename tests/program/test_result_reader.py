@@ -75,3 +75,13 @@ def test_a_long_output_is_read_from_its_end(tmp_path: Path) -> None:
     result = read_result(tmp_path / "none", output)
     assert len(result.outcome.folds or ()) == 10_000
     assert tail(tmp_path / "none", 10) == ""
+
+
+def test_a_result_file_that_is_too_long_is_not_read_as_a_whole(tmp_path: Path) -> None:
+    result = tmp_path / "result"
+    with result.open("wb") as file:
+        file.write(b"0.5\n")
+        file.truncate(1 << 40)  # it takes no room on the disk, and would take a terabyte of memory
+    error = read_result(result, tmp_path / "out").error
+    assert error is not None
+    assert error.startswith("the file result has more than 16 MB; write a number")

@@ -1,7 +1,8 @@
-"""CSV that is safe to open: no cell is a formula."""
+"""CSV that is safe to open: no cell is a formula, and the file is the user's alone."""
 
 import csv
 import io
+import os
 
 import pytest
 
@@ -28,3 +29,15 @@ def test_a_parameter_with_the_name_of_another_column_gets_a_column_of_its_own():
     head, row, _ = study.result.to_csv().split("\n")
     assert dict(zip(head.split(","), row.split(","), strict=True))["param_value"] == "0.25"
     assert len(set(head.split(","))) == len(head.split(","))
+
+
+def test_only_the_user_may_read_a_new_file_and_half_a_character_can_be_written(tmp_path):
+    study = st.Study(st.Space(x=st.Float(0, 1)))
+    study.add({"x": 0.5}, error="half \ud83d")
+    before = os.umask(0)
+    try:
+        study.result.to_csv(tmp_path / "trials.csv")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "trials.csv").stat().st_mode & 0o777 == 0o600
+    assert "half \\ud83d" in (tmp_path / "trials.csv").read_text(encoding="utf-8")

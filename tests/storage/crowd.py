@@ -133,6 +133,8 @@ def read_slowly(address: str, seconds: float) -> int:
     with storage._database.engine.connect() as connection, connection.begin():
         from shoestring.storage.rows import SELECT_TRIALS
 
+        if connection.dialect.name == "postgresql":  # it cuts off connections of ours that are idle, as a suspended worker's is
+            connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
         rows = connection.execute(SELECT_TRIALS, {"study_": study})
         first = rows.fetchmany(1)
         time.sleep(seconds)

@@ -103,3 +103,25 @@ def test_a_thread_that_never_ends_its_turn_is_an_error_for_the_others(monkeypatc
         enough.set()
         thread.join()
     assert study.ask().number == 0
+
+
+def test_a_thread_that_never_returns_does_not_hold_up_the_others(place):
+    storage, inside, enough = place.open(), threading.Event(), threading.Event()
+    study = storage.begin("study", {})[0].id
+
+    def stay():
+        with storage.ask_lock(study):
+            inside.set()
+            enough.wait()
+
+    thread = threading.Thread(target=stay, daemon=True)
+    thread.start()
+    inside.wait()
+    start = time.monotonic()
+    with hold_limit(0.02), storage.ask_lock(study):
+        waited = time.monotonic() - start
+    enough.set()
+    thread.join()
+    assert 0.02 <= waited < 1.0  # a busy machine
+    with hold_limit(5.0), storage.ask_lock(study):
+        assert time.monotonic() - start < 4.0

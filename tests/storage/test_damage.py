@@ -233,6 +233,7 @@ class Bomb:
         return os.mkdir, ("crater",)
 
 
+TABLES = ["studies", "trials", "queue", "meta", "receipts"]
 BOMBS = [pickle.dumps(Bomb()), '{"py/object": "os.mkdir", "state": "exploded"}']
 PICKLED = pickle.dumps(Bomb(), protocol=0).decode()
 MORE_BOMBS = [PICKLED, "__import__('os').mkdir('crater')", "!!python/apply:os.mkdir [x]", "[" * 99_999, None, -1, 1e308, "é"]
@@ -255,6 +256,28 @@ WAYS = [
 ]
 
 
+def columns_of(place, table):
+    if place.kind == "sqlite":
+        return [row[1] for row in place.execute(f"PRAGMA table_info({table})")]
+    where = f"table_name = '{table}' AND table_schema = current_schema()"
+    return [row[0] for row in place.execute(f"SELECT column_name::text FROM information_schema.columns WHERE {where}")]
+
+
+def good_file(place):
+    good = place.path.read_bytes() if place.kind == "sqlite" else b""
+    return lambda: place.path.write_bytes(good)
+
+
+def good_rows(place):
+    """All tables as they are now; studies first, since the others refer to them."""
+    for table in TABLES:
+        place.execute(f"CREATE TABLE good_{table} AS TABLE {table}")
+    return lambda: [
+        *(place.execute(f"DELETE FROM {table}") for table in reversed(TABLES)),
+        *(place.execute(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE TABLE good_{table}") for table in TABLES),
+    ]
+
+
 def throw(place, bombs, table):
     storage = place.open()
     study = storage.begin("study", {})[0].id
@@ -262,22 +285,25 @@ def throw(place, bombs, table):
         storage.write(study, trial, lease=lease() if number == 1 else None)
     storage.enqueue(study, {}, {})
     storage.close_connections()
-    good = place.path.read_bytes()
-    for column in [row[1] for row in place.execute(f"PRAGMA table_info({table})")]:
+    restore, refused, planted = good_file(place), sqlite3.Error, 0
+    if place.kind == "postgresql":
+        import psycopg
+
+        restore, refused = good_rows(place), psycopg.Error
+    for column in columns_of(place, table):
         for bomb in bombs:
-            place.path.write_bytes(good)
+            restore()
             try:
                 place.execute(f"UPDATE {table} SET {column} = ?", (bomb,))
-                opened = open_storage(place.path)
-            except (sqlite3.Error, ShoestringError):  # SQLite refuses to keep it, or we to open it
+                planted += 1
+                opened = open_storage(place.address)
+            except (refused, ShoestringError):  # the database refuses to keep it, or we to open it
                 continue
             for way in WAYS:
                 with contextlib.suppress(ShoestringError):
                     way(opened, study)
             opened.close_connections()
-
-
-TABLES = ["studies", "trials", "queue", "meta", "receipts"]
+    return planted
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -292,6 +318,14 @@ def test_a_bomb_in_any_cell_never_runs(sqlite_place, tmp_path, monkeypatch, tabl
 def test_no_other_bomb_runs_either(sqlite_place, tmp_path, monkeypatch, table):
     monkeypatch.chdir(tmp_path)
     throw(sqlite_place, MORE_BOMBS, table)
+    assert not (tmp_path / "crater").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("table", TABLES)
+def test_no_bomb_in_a_cell_of_a_server_runs(postgres_place, tmp_path, monkeypatch, table):
+    monkeypatch.chdir(tmp_path)
+    assert throw(postgres_place, [*BOMBS, *MORE_BOMBS], table) > 0
     assert not (tmp_path / "crater").exists()
 
 

@@ -66,13 +66,16 @@ def same_clock(database, study):
 @pytest.mark.parametrize("change", [older, another, same_clock])
 def test_an_older_or_another_state_of_the_study_is_refused(database, change):
     storage = database.open()
-    study = storage.begin("study", {})[0].id
-    for number in range(2):
-        storage.write(study, done(number))
+    study, mine = storage.begin("study", {})[0].id, lease()
+    storage.write(study, running(0), lease=mine)
+    storage.write(study, done(1))
     change(database, study)
     calls = [
         lambda: storage.write(study, running(1), lease=lease()),
         lambda: storage.close(study, done(0, 0.25)),
+        lambda: storage.report(study, 0, mine.token, [{"value": 0.5}]),
+        lambda: storage.renew(study, {0: mine.token}, 60.0),
+        lambda: storage.best(study, maximize=False),
         lambda: storage.enqueue(study, {"x": 1}, {}),
         lambda: storage.revise(study, {"a": 1}),
         lambda: storage.changes_since(study, 2),

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..execution.signals import Terminated
-from ..storage.address import STORAGE_VARIABLE, hide_addresses, looks_like_server, shown_address
+from ..storage.address import ANY_SCHEME, STORAGE_VARIABLE, hide_addresses, looks_like_server, shown_address
 
 if TYPE_CHECKING:
     from .. import Study
@@ -40,7 +40,7 @@ MAX_NAMES_SHOWN = 10  # names of studies in an error message
 # Stands for code that a study was made with and that could not be stored as text.
 DEFAULT_CODE = {"method": "auto", "stop": None, "model": None, "cost_model": "auto", "subset": "auto"}
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_ADDRESS = re.compile(r"[A-Za-z][\w+.-]*://.*", re.DOTALL)
+_ADDRESS = re.compile(rf"{ANY_SCHEME}.*", re.DOTALL)
 _given_addresses: list[str] = []  # in the words of the present command
 
 

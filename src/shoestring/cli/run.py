@@ -292,10 +292,13 @@ def execute_plan(
     remember_addresses([plan.address])
     check_program(plan.command)
     study: Study | None = None
+    can_resume = study_options is None
     with interruptible(hangup=True), opened_storage(plan.address, create=study_options is not None) as storage:
         try:
             study, trials_before = open_study(storage, plan, study_options)
-            plan = prepare(storage, plan, study, approved)
+            request = store_plan(storage, plan, study, approved)
+            can_resume = True
+            plan = prepare(plan, study, request)
             if not quiet and not json_requested():
                 click.echo(printable(introduction(plan, study, trials_before)))
             logs = Logs(Path(plan.logs), study.id)
@@ -309,8 +312,8 @@ def execute_plan(
             assert study is not None
             raise broken_program(error, plan, study) from None
         except KeyboardInterrupt as interruption:  # before the first trial, after the last, or a second Ctrl-C
-            if study is None:
-                print_note("interrupted before the study was created; run the same command again")
+            if study is None or not can_resume:
+                print_note("interrupted before the first trial; run the same command again")
             else:
                 print_interruption(plan, study, study.log, "interrupted")  # the trials in memory: the storage may not answer
             return interruption_exit_code(interruption)
@@ -385,25 +388,30 @@ def broken_program(error: ObjectiveError, plan: Plan, study: Study) -> CommandEr
     return CommandError(text, following, summary_json(plan, study, study.log, in_option_words(str(error)), "failures"))
 
 
-def prepare(storage: Any, plan: Plan, study: Study, approved: Request | None) -> Plan:
-    """Check what is to run, make the log folder, and note the approval; the plan with its log folder.
+def store_plan(storage: Any, plan: Plan, study: Study, approved: Request | None) -> Request:
+    """Check what is to run, and store with the study how it is run, for ``resume`` and ``show``.
 
-    How the study is run is stored with it, for ``resume`` and ``show``. The plan is one value: of two processes that store one at
-    the same time, one wins, and the two are never mixed.
+    The plan is one value: of two processes that store one at the same time, one wins, and the two are never mixed. It is stored
+    before anything else is done: after an interruption, ``resume`` must find it.
     """
     request = make_request(study.id, plan.name, plan.command, plan.pass_as_json, study.space)
     if approved is not None and replace(approved, study=approved.study or study.id) != request:
         changed = f"study {plan.name!r} was changed by another program at this moment; look at it again"
         raise CommandError(changed, plan.resume_command)
+    storage.revise(study.state.study, {"run": plan.to_dict()})
+    return request
+
+
+def prepare(plan: Plan, study: Study, request: Request) -> Plan:
+    """Note the approval, and make the log folder; the plan with its log folder."""
     plan = replace(plan, logs=plan.logs or str(default_log_folder(plan.name, study.id)))
     logs = Logs(Path(plan.logs), study.id)
-    logs.create()
     study.checkpoints = logs.checkpoints
     try:
         request.approve(plan.logs)
     except OSError as error:
         print_note(f"your approval of this program could not be stored ({error}): resume will ask for it again")
-    storage.revise(study.state.study, {"run": plan.to_dict()})
+    logs.create()
     return plan
 
 

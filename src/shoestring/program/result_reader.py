@@ -31,6 +31,7 @@ from ..data.outcome import Outcome
 from ..errors import StudyError
 from ..state.checkpoints import PRIVATE_FILE, PRIVATE_FOLDER, Checkpoints, read_marker, write_marker
 
+MAX_RESULT_BYTES = 1 << 24  # of a result file: it is read as a whole, and what it holds is stored
 MAX_LAST_LINE_BYTES = 1 << 20  # how much of the end of the output is searched for its last line
 RESULT_KEYS = ("value", "cost", "folds", "gradient", "metrics", "attrs", "error")
 NO_RESULT = "no result"  # the kind of failure of a program that reports nothing that can be read
@@ -61,7 +62,11 @@ def read_result(result: Path, output: Path) -> ProgramResult:
     if result.is_file():
         with suppress(OSError):  # it may belong to another user
             result.chmod(PRIVATE_FILE)
-        written = result.read_bytes()
+        with result.open("rb") as file:
+            written = file.read(MAX_RESULT_BYTES + 1)
+        if len(written) > MAX_RESULT_BYTES:
+            most = f"more than {MAX_RESULT_BYTES >> 20} MB; write a number or a short JSON object there, and other data elsewhere"
+            return ProgramResult(Outcome(None), f"the file {result.name} has {most}", NO_RESULT)
     if text := written.decode("utf-8", "replace").strip():
         return parse_result(text, f"the file {result.name}")
     line = last_line(output)

@@ -15,12 +15,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from ..data.history import History
 from ..data.trial import Trial
+from ..state.checkpoints import PRIVATE_FILE
 
 FIRST_COLUMNS = ("number", "state", "value", "cost", "seconds")
 LAST_COLUMNS = ("predicted", "predicted_cost", "expected_gain", "by", "why", "effort", "added", "error", "asked_at")
@@ -42,6 +45,13 @@ def to_csv(history: History) -> str:
         others = ["" if cells[row] is None else _cell(cells[row]) for cells in further.values()]
         lines.append(_line([*first, *values, _cell(trial.error or ""), *others, _cell(trial.added)]))
     return "".join(lines)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a text to a file. If it is a new one, only this user may read it: it may hold what nobody else should see."""
+    data = text.encode("utf-8", "backslashreplace")  # an error may hold half a character, which UTF-8 does not
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE_FILE)) as file:
+        file.write(data)
 
 
 def to_dataframe(history: History) -> Any:

@@ -33,14 +33,16 @@ HARMLESS_OPTIONS = {  # of libpq: settings that are no secrets, and the form of 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 _USER = re.compile(r"[\w.-]*")
 _PLACE = re.compile(  # all that follows the user and the password
-    r"(?P<host>[A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?(/(?P<database>[^/?#@:\s]*))?(\?(?P<options>[^?#@\s]*))?"
+    r"(?P<host>[A-Za-z0-9_.-]*|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?(/(?P<database>[^/?#@:;=&\s]*))?(\?(?P<options>[^?#@\s]*))?"
 )
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _NAMED_SECRET = re.compile(
     r"(?P<name>\b(?:ssl)?(?:pass(?:word|wd|phrase)?|pwd)\s*=\s*|\bscram\w*=)(?P<value>'[^']*'|[^&\s'\"]*)", re.IGNORECASE
 )
-_BEFORE_HOST = re.compile(r"(?P<scheme>\b[A-Za-z][\w+.-]*://)(?!/)(?P<user>[\w.-]+(?=[:@]))?(?P<rest>[^\n]*)@")
-_WITH_OPTIONS = re.compile(r"(?P<place>\b[A-Za-z][\w+.-]*://[^\s?]*\?)(?P<options>[^\s)'\"]*)")
+# Lengths are limited, since a search for an unlimited one takes hours in a long text, such as a name of 100,000 letters.
+ANY_SCHEME = r"[A-Za-z][\w+.-]{0,30}://"
+_BEFORE_HOST = re.compile(rf"(?P<scheme>\b{ANY_SCHEME})(?!/)(?P<user>[\w.-]{{1,100}}(?=[:@]))?(?P<rest>.*)@")
+_WITH_OPTIONS = re.compile(rf"(?P<place>\b{ANY_SCHEME}[^\s?]{{0,500}}\?)(?P<options>[^\s)'\"]*)")
 
 
 @dataclass(frozen=True)
@@ -153,9 +155,19 @@ def hide_addresses(text: str, given: Iterable[str] = ()) -> str:
         text = text.replace(address, shown_address(address)).replace(repr(address)[1:-1], shown_address(address))
         for secret in (parse_server(address) or ServerAddress("", "", None, "", None, "")).secrets:
             text = text.replace(secret, HIDDEN)
-    text = _BEFORE_HOST.sub(lambda each: f"{each['scheme']}{each['user'] or ''}{f':{HIDDEN}' if each['rest'] else ''}@", text)
+    text = "\n".join(_without_passwords(line) for line in text.split("\n"))
     text = _WITH_OPTIONS.sub(lambda each: each["place"] + _without_secret_options(each["options"]), text)
     return _NAMED_SECRET.sub(lambda each: f"{each['name']}{HIDDEN}", text)
+
+
+def _without_passwords(line: str) -> str:
+    """A line without what may be passwords: all between a scheme and the last ``@``."""
+    before, at, after = line.rpartition("@")  # with the regular expression alone, each scheme would search for it
+    return _BEFORE_HOST.sub(_without_password, before + at) + after
+
+
+def _without_password(found: re.Match[str]) -> str:
+    return f"{found['scheme']}{found['user'] or ''}{f':{HIDDEN}' if found['rest'] else ''}@"
 
 
 def _without_secret_options(options: str) -> str:

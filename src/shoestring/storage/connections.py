@@ -89,6 +89,14 @@ class Backend(Protocol):
         """Whether the error may end by itself, so that the transaction is worth a retry."""
         ...
 
+    def has_lost_connection(self, error: DBAPIError) -> bool:
+        """Whether the error is that of a connection, which could not be made or is lost."""
+        ...
+
+    def allow_slowness(self, connection: Connection, losses: int | None = None) -> None:
+        """Give a transaction more time than usual: after so many tries whose connection was lost, or since it has much to do."""
+        ...
+
     def explain(self, error: DBAPIError) -> StorageError:
         """An error that says what went wrong, where, and how to fix it."""
         ...

@@ -4,9 +4,10 @@ Threads of one process exclude each other by a ``threading.Lock``, processes on 
 system releases when the process ends. Correctness depends on neither. The locks save work, and give each of many writers its
 turn.
 
-A process that holds the ask lock may be suspended. So one who has waited for the same holder for as long as a lease takes the
-lock over: it removes the file and locks a new one. The others find the new file, and wait no longer for the suspended process.
-When that process goes on, it works without a lock, and ``Storage.write`` tells it that others were faster.
+A process that holds a lock may be suspended. So one who has waited for the same holder for half a lease (for the write lock of a
+SQLite file: for half a second) takes the lock over: it removes the file and locks a new one. The others find the new file, and
+wait no longer for the suspended process. When that process goes on, it works without a lock, and ``Storage.write`` tells it that
+others were faster. Nobody waits for the ask lock for longer than a lease in all, also if several processes are suspended.
 
 The lock files are not beside the database but in a private folder among the temporary files, under a hash of the database's
 path. A process removes them when it closes the database; one that is killed may leave an empty file there. So only processes of
@@ -14,12 +15,13 @@ the same user with the same temporary folder share these locks. Those in another
 database's own lock: this is correct too, but they compute more suggestions in vain.
 
 The file lock is not filelock's. It is also the write lock of SQLite files, and each trial takes it several times: a free lock
-takes 0.007 ms here and 0.12 ms there. And it goes on without a lock where a file system has none.
+takes 0.01 ms here and 0.12 ms there. And it goes on without a lock where a file system has none.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import stat
 import tempfile
@@ -31,7 +33,7 @@ from pathlib import Path
 
 from .transactions import hold_seconds, pause_rng
 
-MAX_LEASES = 2  # how long the ask lock is waited for in all, while its holders change; then a worker goes on without it
+MAX_HOLD = 0.5  # of a lease, by one worker: many times what a suggestion takes; then the ask lock is taken over
 POLL_SECONDS = 0.01
 MAX_OPENS = 100  # of a file that others keep removing, before a lock goes on without it
 HASH_DIGITS = 20
@@ -55,7 +57,7 @@ class ThreadAskLocks:
     def ask_lock(self, study: int) -> Iterator[None]:
         """Threads of one process are suspended together, so that one wait for all of them is enough."""
         lock = self._locks.setdefault((os.getpid(), study), threading.Lock())
-        held = lock.acquire(timeout=MAX_LEASES * hold_seconds())
+        held = lock.acquire(timeout=hold_seconds())
         try:
             yield
         finally:
@@ -72,8 +74,11 @@ class FileAskLocks(ThreadAskLocks):
 
     @contextmanager
     def ask_lock(self, study: int) -> Iterator[None]:
-        with super().ask_lock(study), AskFileLock(self._files, f"ask-{study}", hold_seconds()):
-            yield
+        start, lease = time.monotonic(), hold_seconds()
+        with super().ask_lock(study):
+            left = max(0.0, lease - (time.monotonic() - start))
+            with AskFileLock(self._files, f"ask-{study}", MAX_HOLD * lease, left):
+                yield
 
 
 class LockFiles:
@@ -89,9 +94,9 @@ class LockFiles:
         self._name = hashlib.sha256(os.fsencode(real)).hexdigest()[:HASH_DIGITS] + "."
         self._folder: str | None = None  # once it was used
 
-    def lock(self, purpose: str, max_wait: float, poll: float) -> FileLock:
+    def lock(self, purpose: str, max_wait: float, poll: float, limit: float = math.inf) -> FileLock:
         """An exclusive lock as a context manager: see ``FileLock``."""
-        return FileLock(self, purpose, max_wait, poll)
+        return FileLock(self, purpose, max_wait, poll, limit)
 
     def open(self, purpose: str) -> int | None:
         """The descriptor of a file; None where there can be none."""
@@ -138,15 +143,20 @@ class LockFiles:
 class FileLock:
     """An exclusive lock on a file. Goes on without it after ``max_wait`` seconds, or where there can be none.
 
-    ``poll`` is the pause between the first tries in seconds. It grows to four times that. (flock itself can only wait forever.)
+    poll    the pause between the first tries in seconds. It grows to four times that. (flock itself can only wait forever.)
+    limit   for how many seconds one process may hold it. After that it is taken over.
+
+    Who gets the lock changes the file's time, if there is a limit. So those who wait can see whether it is still the same holder.
     A class, since a generator with ``contextmanager`` takes 0.001 ms longer.
     """
 
-    __slots__ = ("_descriptor", "_files", "_max_wait", "_poll", "_process", "_purpose")
+    __slots__ = ("_deadline", "_descriptor", "_files", "_limit", "_max_pause", "_max_wait", "_poll", "_process", "_purpose")
 
-    def __init__(self, files: LockFiles, purpose: str, max_wait: float, poll: float) -> None:
-        self._files, self._purpose, self._max_wait, self._poll = files, purpose, max_wait, poll
+    def __init__(self, files: LockFiles, purpose: str, max_wait: float, poll: float, limit: float = math.inf) -> None:
+        self._files, self._purpose, self._max_wait, self._poll, self._limit = files, purpose, max_wait, poll, limit
+        self._max_pause = 4 * poll
         self._descriptor: int | None = None
+        self._deadline: float | None = None  # once it waits
         self._process = os.getpid()
 
     def __enter__(self) -> bool:
@@ -177,44 +187,19 @@ class FileLock:
             os.close(descriptor)
 
     def _wait_for(self, descriptor: int) -> bool:
-        start: float | None = None
-        while True:
-            try:
-                fcntl.flock(descriptor, LOCK_FLAGS)
-                return True
-            except BlockingIOError:
-                now = time.monotonic()
-                start = now if start is None else start
-                if now - start >= self._max_wait:
-                    return False
-                time.sleep(pause_rng.uniform(0.5, 1.5) * min(max((now - start) / 8, self._poll), 4 * self._poll))
-            except OSError:  # a file system without locks
-                return False
-
-
-class AskFileLock(FileLock):
-    """The lock on a file that a worker holds while it asks. Taken over from one that holds it for longer than ``limit`` seconds.
-
-    Who gets the lock changes the file's time. So those who wait can see whether it is still the same holder.
-    """
-
-    __slots__ = ("_deadline", "_limit")
-
-    def __init__(self, files: LockFiles, purpose: str, limit: float) -> None:
-        super().__init__(files, purpose, MAX_LEASES * limit, POLL_SECONDS)
-        self._limit, self._deadline = limit, time.monotonic() + MAX_LEASES * limit
-
-    def _wait_for(self, descriptor: int) -> bool:
         """True also if the file has no name any more: then the caller opens the new one."""
-        since, holder = time.monotonic(), -1
+        start, since, holder = 0.0, 0.0, -1
         while True:
             try:
                 fcntl.flock(descriptor, LOCK_FLAGS)
-                stamp = time.monotonic_ns()
-                os.utime(descriptor, ns=(stamp, stamp))
+                if self._limit < math.inf:
+                    stamp = time.monotonic_ns()
+                    os.utime(descriptor, ns=(stamp, stamp))
                 return True
             except BlockingIOError:
                 now, found = time.monotonic(), os.fstat(descriptor)
+                start = start or now
+                self._deadline = self._deadline or now + self._max_wait
                 if not found.st_nlink:
                     return True
                 if found.st_mtime_ns != holder:
@@ -223,9 +208,20 @@ class AskFileLock(FileLock):
                     return self._files.discard(self._purpose, descriptor)
                 if now >= self._deadline:
                     return False
-                time.sleep(min(pause_rng.uniform(0.5, 1.5) * POLL_SECONDS, self._limit))
+                pause = min(max((now - start) / 8, self._poll), self._max_pause)
+                time.sleep(min(pause_rng.uniform(0.5, 1.5) * pause, self._limit))
             except OSError:  # a file system without locks
                 return False
+
+
+class AskFileLock(FileLock):
+    """The lock on a file that a worker holds while it asks. Taken over from one that holds it after ``limit`` seconds."""
+
+    __slots__ = ()
+
+    def __init__(self, files: LockFiles, purpose: str, limit: float, max_wait: float) -> None:
+        super().__init__(files, purpose, max_wait, POLL_SECONDS, limit)
+        self._max_pause = POLL_SECONDS  # it is held for longer than the write lock, and waited for by fewer
 
 
 _held: set[int] = set()  # descriptors of the locks that this process holds

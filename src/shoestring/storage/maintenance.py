@@ -63,6 +63,7 @@ def create_or_migrate(database: Database) -> SchemaUpgrade:
         if found is None:
             schema.create_tables(connection)
         elif found < schema.VERSION:
+            backend.allow_slowness(connection)
             backup = backend.backup_before_upgrade(found)
             log.info("%s: tables of version %s become version %s (copy: %s)", backend.url, found, schema.VERSION, backup)
             schema.migrate(connection, found)
@@ -77,6 +78,7 @@ def check(database: Database) -> list[str]:
     where = database.backend.url
 
     def work(connection: Connection) -> list[str]:
+        database.backend.allow_slowness(connection)
         problems = database.backend.integrity_errors(connection)
         for study_row in connection.execute(select(studies)).all():
             problems += [f"study {study_row.id}: {problem}" for problem in _study_problems(connection, study_row, where)]

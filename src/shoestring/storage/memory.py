@@ -22,6 +22,7 @@ from ..data.trial import State, Trial
 from . import trial_lifecycle
 from .base import Changes, Clocks, Lease, Limits, QueuedConfig, Settings, StoredTrial, StudyRecord
 from .codec import decode_trial, decode_trials, encode_json, encode_queued, encode_trial, require_name
+from .transactions import hold_seconds
 from .trial_lifecycle import Revision, StudyFields, Totals, require_amount, trial_totals, usable_estimate
 
 
@@ -101,6 +102,23 @@ class _StudyRow:
     def holds(self, number: int, token: str) -> bool:
         """Whether the trial is running under this token."""
         return number in self.running and self.trials[number].token == token
+
+
+class _AskLock:
+    """The ask lock of a study, held by one thread at a time. Who has waited for two leases goes on without it: only speed
+    depends on the lock, and the thread that holds it may never return."""
+
+    __slots__ = ("_held", "_lock")
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock, self._held = lock, False
+
+    def __enter__(self) -> None:
+        self._held = self._lock.acquire(blocking=False) or self._lock.acquire(timeout=2 * hold_seconds())
+
+    def __exit__(self, *error: object) -> None:
+        if self._held:
+            self._lock.release()
 
 
 class MemoryStorage:
@@ -306,7 +324,7 @@ class MemoryStorage:
             return gone
 
     def ask_lock(self, study: int) -> AbstractContextManager[Any]:
-        return self._ask_locks.setdefault((os.getpid(), study), threading.Lock())
+        return _AskLock(self._ask_locks.setdefault((os.getpid(), study), threading.Lock()))
 
     def close_connections(self) -> None:
         """There are none."""

@@ -2,7 +2,8 @@
 
 A transaction that writes to a study locks the study's row first, so that the study's clock advances in the order of the commits.
 Readers see one snapshot (REPEATABLE READ) and wait for nothing. If a worker is suspended in the middle of a transaction, the
-server ends the transaction after a while and releases its locks.
+server ends the transaction after half a second and releases its locks. The worker tries again when it goes on, and then gets more
+time: it may be slow and not suspended, for example because another thread keeps Python's global lock.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from sqlalchemy.pool import QueuePool
 from ..errors import StorageError
 from .address import HIDDEN, STORAGE_VARIABLE, ServerAddress, parse_server, pickles_may_hold_passwords
 from .connections import Transaction
+from .locks import MAX_HOLD
 from .transactions import SHORT_WAIT_SECONDS, hold_seconds, is_strict, silence_seconds, wait_seconds
 from .watchdog import Silence, SilenceGuard, cut_off, within
 
 FIRST_WAIT_SECONDS = 3.0  # a wrong address is reported soon; later on, a server that restarts is waited for
 MIN_CONNECT_SECONDS = 2.0  # for a new connection, however short the wait limit is: the server may be busy
 LOCK_WAIT_SECONDS = 1  # for a row's lock in one try; the transaction is retried until the wait limit
-MAX_IDLE_SECONDS = 5  # for an open transaction that does nothing, since its worker is suspended
-MAX_LEASES = 2  # how long the ask lock is waited for in all, while its holders change; then a worker goes on without it
+MAX_IDLE_SECONDS = 0.5  # for an open transaction that does nothing, since its worker is suspended
+IDLE_GROWTH, MOST_IDLE_SECONDS = 4.0, 8.0  # after a loss of the connection: the worker may be slow and not suspended
 MIN_VERSION_WITH_IDLE_TIMEOUT = 140000  # of the server
 CONNECT_OPTIONS = {
     "connect_timeout": 10, "keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 30_000,
@@ -163,16 +165,16 @@ class PostgresServer:
     def ask_lock(self, engine: Engine, study: int) -> Iterator[None]:
         """An advisory lock of a connection, which ends with the connection.
 
-        The connection does nothing while the lock is held. If that takes longer than a lease, because the worker is suspended,
-        the server ends the connection, and the next one gets the lock.
+        The connection does nothing while the lock is held. If that takes longer than half a lease, because the worker is
+        suspended, the server ends the connection, and the next one gets the lock. Who has waited for a lease goes on without it.
         """
         lease = hold_seconds()
         with ExitStack() as at_the_end:
             with suppress(SQLAlchemyError):  # it took too long, or there is no server: the next write will report that
                 connection = at_the_end.enter_context(engine.connect().execution_options(isolation_level="AUTOCOMMIT"))
                 at_the_end.callback(self._release_ask_lock, connection, study)  # first, in case of an interruption in between
-                limits, raw = _set_timeouts(connection, MAX_LEASES * lease, lease), connection.connection.driver_connection
-                with SilenceGuard(raw, self._silence, MAX_LEASES * lease + silence_seconds()):
+                limits, raw = _set_timeouts(connection, lease, MAX_HOLD * lease), connection.connection.driver_connection
+                with SilenceGuard(raw, self._silence, lease + silence_seconds()):
                     connection.exec_driver_sql(f"SELECT {limits}, pg_advisory_lock({ASK_LOCK_KEY}, %s)", (study,))
             yield
 
@@ -194,11 +196,18 @@ class PostgresServer:
             return not any(words in str(error.orig) for words, _ in REFUSED)
         return error.connection_invalidated or _look_up(TRANSIENT_CODES, _code(error)) is not None
 
+    def has_lost_connection(self, error: DBAPIError) -> bool:
+        return error.connection_invalidated or _is_unconnected(error)
+
+    def allow_slowness(self, connection: Connection, losses: int | None = None) -> None:
+        seconds = 0.0 if losses is None else min(MAX_IDLE_SECONDS * IDLE_GROWTH**losses, MOST_IDLE_SECONDS)  # 0: no limit
+        connection.exec_driver_sql(f"SET LOCAL idle_in_transaction_session_timeout = '{_milliseconds(seconds)}ms'")
+
     def explain(self, error: DBAPIError) -> StorageError:
         message = str(error.orig).strip()
         code = "25006" if "during recovery" in message else _code(error)  # a standby has several codes for it
         advice = _look_up(TRANSIENT_CODES, code) or _look_up(ADVICE, code) or "the database refused"
-        if _is_unconnected(error) or error.connection_invalidated:
+        if self.has_lost_connection(error):
             unreachable = "the server cannot be reached; check that it runs and that host and port are right"
             advice = next((advice for words, advice in REFUSED if words in message), unreachable)
         return StorageError(f"{self.url}: {advice} ({self._without_secrets(message)})")
@@ -301,7 +310,8 @@ def _on_connect(connection: Any, silence: Silence) -> None:
     with SilenceGuard(connection, silence, silence_seconds(), is_strict()):
         connection.autocommit = True
         connection.execute(
-            f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'; SET idle_in_transaction_session_timeout = '{MAX_IDLE_SECONDS}s'"
+            f"SET lock_timeout = '{LOCK_WAIT_SECONDS}s'; "
+            f"SET idle_in_transaction_session_timeout = '{_milliseconds(MAX_IDLE_SECONDS)}ms'"
         )
         connection.autocommit = False
 

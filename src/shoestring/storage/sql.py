@@ -6,8 +6,6 @@ updates the totals and the checksum of the trials in the same row. A transaction
 A storage remembers the last state of each study that it has read or written (``StudyVersion``). If a later transaction finds an
 older or another state, the database was replaced under the running program: the call is refused, and nothing is written.
 
-A queued config that cannot be read is left out and logged, and stays in the database; the study goes on without it.
-
 A transaction may be repeated after its answer was lost. So each write has an idempotency key: for a trial the token of its lease,
 for a new study and for other calls a key that is stored with what they wrote.
 """
@@ -81,9 +79,9 @@ class SQLStorage:
         self._remember(study, version)
         return result
 
-    def _require_same(self, study_row: Row[Any], known: StudyVersion | None) -> None:
+    def _require_same(self, study_row: Row[Any] | None, known: StudyVersion | None) -> None:
         """A StorageError if the database was replaced by another one since this process has used it last."""
-        if known is not None and not StudyVersion.of(study_row).can_follow(known):
+        if study_row is not None and known is not None and not StudyVersion.of(study_row).can_follow(known):
             raise StorageError(
                 f"{self.url}: study {study_row.id} is not the one that this program has worked on (its clock was {known.clock}, "
                 f"now it is {study_row.clock}): the database was replaced by an older or another copy while it was in use; "
@@ -99,8 +97,7 @@ class SQLStorage:
 
     def begin(self, name: str, settings: Settings) -> tuple[StudyRecord, bool]:
         require_name(name, "a study's name")
-        text = encode_json(settings, f"the settings of study {name!r}")
-        key = new_key()
+        text, key = encode_json(settings, f"the settings of study {name!r}"), new_key()
         row = {"name": name, "settings": text, "checksum": rows.study_checksum(name, text, None), "made_by": key, "halted": None}
         row |= {"halts": 0, "seconds": 0.0, "clock": 0, "waiting": 0, **rows.totals_columns(Totals())}
         row |= {"trials_checksum": 0, "checksum_clock": 0}
@@ -181,6 +178,8 @@ class SQLStorage:
             if study_row is None:
                 raise trial_lifecycle.no_study(study, self.url)
             self._require_same(study_row, known)
+            if study_row.clock - clock > rows.ROWS_PER_READ:
+                self._database.backend.allow_slowness(connection)
             changes = Changes(
                 clock=study_row.clock,
                 trials=rows.read_trials_since(connection, study_row, clock, self.url) if study_row.clock > clock else [],
@@ -230,9 +229,8 @@ class SQLStorage:
         part = trial_totals(trial.state, None if trial.added else cost, expected)
         row: dict[str, Any] = {"study": study, "number": trial.number, "at_target": bool(at_target), "expected": expected}
         trial_lifecycle.require_lease(lease)
-        token = new_key() if lease is None else lease.token
-        row |= {"token": token, "worker": None if lease is None else lease.worker}
-        row["lease_"] = None if lease is None else lease.seconds
+        token, worker, seconds = (new_key(), None, None) if lease is None else (lease.token, lease.worker, lease.seconds)
+        row |= {"token": token, "worker": worker, "lease_": seconds}
 
         def work(connection: Connection, study_row: Row[Any]) -> tuple[StoredTrial, StudyVersion | None]:
             if trial.number != study_row.trials:
@@ -278,9 +276,11 @@ class SQLStorage:
 
     def report(self, study: int, number: int, token: str, reports: Sequence[Mapping[str, Any]]) -> bool:
         encode_json(list(reports), f"a report of trial {number}")
+        known = self._known.get(study)
 
         def work(connection: Connection) -> bool:
             study_row = connection.execute(rows.LOCK_STUDY, {"study_": study}).first()
+            self._require_same(study_row, known)
             row = rows.find_trial_row(connection, study, number)
             if study_row is None or row is None or row.state != State.RUNNING or row.token != token:
                 return False
@@ -305,15 +305,17 @@ class SQLStorage:
         self._write(study, work)
 
     def best(self, study: int, maximize: bool) -> Trial | None:
-        statement = rows.SELECT_HIGHEST if maximize else rows.SELECT_LOWEST
+        statement, known = (rows.SELECT_HIGHEST if maximize else rows.SELECT_LOWEST), self._known.get(study)
 
         def work(connection: Connection) -> Trial | None:
+            study_row = connection.execute(rows.SELECT_STUDY, {"study_": study}).first()
+            if study_row is None:
+                raise trial_lifecycle.no_study(study, self.url)
+            self._require_same(study_row, known)
             for at_target in (True, False):
                 row = connection.execute(statement, {"study_": study, "at_target_": at_target}).first()
                 if row is not None:
                     return read_trial(row, self.url).trial
-            if connection.execute(rows.SELECT_STUDY, {"study_": study}).first() is None:
-                raise trial_lifecycle.no_study(study, self.url)
             return None
 
         return self._database.read(work)
@@ -323,11 +325,11 @@ class SQLStorage:
     def renew(self, study: int, held: Mapping[int, str], seconds: float) -> set[int]:
         if not held:
             return set()
-        values = {"study_": study, "numbers_": list(held), "held_": list(held.items())}
-        values["lease_"] = require_amount(seconds, "the length of a lease")
+        lease, known = require_amount(seconds, "the length of a lease"), self._known.get(study)
+        values = {"study_": study, "numbers_": list(held), "held_": list(held.items()), "lease_": lease}
 
         def work(connection: Connection) -> set[int]:
-            connection.execute(rows.LOCK_STUDY, {"study_": study})
+            self._require_same(connection.execute(rows.LOCK_STUDY, {"study_": study}).first(), known)
             return set(held) - set(connection.execute(rows.RENEW_LEASES, values).scalars())
 
         return self._database.write(work)

@@ -11,6 +11,8 @@ While a database is open, its log (-wal) and shared memory (-shm) lie beside it.
 connection is closed, but an interpreter that ends does not close connections. So they are closed at exit, and then the file is
 alone and complete. The log is merged at the end of each run as well (``merge_log``).
 
+A process that is suspended in the middle of a write keeps the file locked. Those who wait log which one it is (``lock_holder``).
+
 SQLite goes on writing to a file that has no name any more. So each transaction compares the file at the path with the one that
 its connection has opened (device and inode), and each flush does the same for the log.
 """
@@ -18,6 +20,7 @@ its connection has opened (device and inode), and each flush does the same for t
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import sqlite3
 import threading
@@ -35,12 +38,17 @@ from sqlalchemy.pool import QueuePool
 from ..errors import StorageError
 from .boot_clock import SteadyClock
 from .connections import Transaction
+from .lock_holder import describe_holder
 from .locks import FileAskLocks, FileLock, LockFiles
 from .schema import SQLITE_CLOCK
 from .transactions import DEFAULT_WAIT_SECONDS, pause_rng, wait_seconds
 from .write_ahead_log import require_whole_log
 
+log = logging.getLogger("shoestring")
+
 POLL_SECONDS = 0.0005  # between two tries to get the write lock
+MAX_HOLD_SECONDS = 0.5  # of the write lock on a file by one process: many times what a transaction takes; then it is suspended
+UNUSUAL_WAIT_SECONDS = 3.0  # for SQLite's own lock; after that it is said who holds it
 FLUSH_HERE = os.name == "posix"  # or else SQLite does it, before it releases its lock
 
 TRANSIENT_CODES = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL}
@@ -112,7 +120,7 @@ class SQLiteFile:
         event.listen(engine, "connect", lambda connection, record: _on_connect(connection, record, name, real))
         clock = self._clock.now
         event.listen(engine, "connect", lambda connection, _: connection.create_function(SQLITE_CLOCK, 0, clock))
-        event.listen(engine, "begin", lambda connection: _on_begin(connection, name))
+        event.listen(engine, "begin", lambda connection: _on_begin(connection, name, real))
         remove = self._lock_files.remove
         event.listen(engine, "engine_disposed", lambda _: _on_dispose(remove))
         weakref.finalize(engine, remove).atexit = False  # at exit it is disposed
@@ -134,10 +142,11 @@ class SQLiteFile:
     def write_lock(self) -> FileLock:
         """A lock on a file, which writers try more often than SQLite tries its own.
 
-        SQLite's wait grows to 100 ms between two tries, so that of 16 writers one may wait for seconds.
+        SQLite's wait grows to 100 ms between two tries, so that of 16 writers one may wait for seconds. The lock only orders the
+        writers: one that is suspended before or after its transaction does not keep the others waiting.
         """
         _thread.closings = _closings
-        return self._lock_files.lock("write", wait_seconds(), POLL_SECONDS)
+        return self._lock_files.lock("write", wait_seconds(), POLL_SECONDS, MAX_HOLD_SECONDS)
 
     def flush(self) -> None:
         """Flush the log. Another log than that of the writes before is an error: those were written to a deleted file."""
@@ -177,10 +186,18 @@ class SQLiteFile:
     def is_transient(self, error: DBAPIError) -> bool:
         return error.connection_invalidated or _code(error) in TRANSIENT_CODES
 
+    def has_lost_connection(self, error: DBAPIError) -> bool:
+        return error.connection_invalidated
+
+    def allow_slowness(self, connection: Connection, losses: int | None = None) -> None:
+        """Nothing to do: there is no server."""
+
     def explain(self, error: DBAPIError) -> StorageError:
         advice = ADVICE.get(_code(error), "the database refused")
         if _code(error) == sqlite3.SQLITE_CANTOPEN and not self.path.parent.is_dir():
             advice = f"there is no folder {self.path.parent}; make it with: mkdir -p {self.path.parent}"
+        if advice is LOCKED:
+            advice = describe_holder(self.real_path) or LOCKED
         return StorageError(f"{self.path}: {advice} ({error.orig})")
 
     # -- maintenance -------------------------------------------------------------------------------------------------
@@ -232,6 +249,7 @@ class SQLiteFile:
 _engines: weakref.WeakKeyDictionary[Engine, int] = weakref.WeakKeyDictionary()  # with the process that made each one
 _logs: dict[str, tuple[int, int]] = {}  # the log of each database since its last new connection: device and inode
 _flushed_here: set[str] = set()  # databases whose log is flushed by ``flush``, and not by SQLite
+_said: dict[str, str] = {}  # what was logged last about the holder of a lock, by database
 _closings = 0  # how often this process has closed all connections of an engine
 _thread = threading.local()  # ``closings``: their number when this thread began its last write
 
@@ -261,9 +279,9 @@ def _on_connect(connection: sqlite3.Connection, record: Any, name: str, real: st
         record.info["file"] = _identity(os.stat(real))
 
 
-def _on_begin(connection: Connection, name: str) -> None:
-    raw = _raw(connection)
-    raw.execute(f"PRAGMA busy_timeout = {round(1000 * wait_seconds())}")
+def _on_begin(connection: Connection, name: str, real: str) -> None:
+    raw, allowed = _raw(connection), wait_seconds()
+    raw.execute(f"PRAGMA busy_timeout = {round(1000 * min(allowed, UNUSUAL_WAIT_SECONDS))}")
     try:
         replaced = _identity(os.stat(name)) != connection.info.get("file")
     except FileNotFoundError:
@@ -277,9 +295,24 @@ def _on_begin(connection: Connection, name: str) -> None:
         raw.execute("BEGIN")
         return
     try:
-        raw.execute("BEGIN IMMEDIATE")
+        try:
+            raw.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or allowed <= UNUSUAL_WAIT_SECONDS:
+                raise
+            _say_who_holds(name, real)
+            raw.execute(f"PRAGMA busy_timeout = {round(1000 * (allowed - UNUSUAL_WAIT_SECONDS))}")
+            raw.execute("BEGIN IMMEDIATE")
     except sqlite3.Error as error:
         raise DBAPIError.instance("BEGIN IMMEDIATE", None, error, sqlite3.Error) from None
+
+
+def _say_who_holds(name: str, real: str) -> None:
+    """Log it, once for each holder: the user may be the one who has suspended it."""
+    said = describe_holder(real)
+    if said is not None and _said.get(real) != said:
+        _said[real] = said
+        log.warning("%s: %s; this program waits for it", name, said)
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:

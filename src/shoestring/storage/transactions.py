@@ -100,6 +100,12 @@ def hold_seconds() -> float:
     return _hold_seconds.get()
 
 
+class Suspension:
+    """For how many seconds this process was suspended, as far as it was noticed (see ``watchdog``)."""
+
+    seconds = 0.0
+
+
 # -- databases ---------------------------------------------------------------------------------------------------------
 
 
@@ -141,10 +147,12 @@ class Database:
     ) -> Result:
         from sqlalchemy.exc import DBAPIError
 
-        deadline, pause, backend = time.monotonic() + wait_seconds(), FIRST_PAUSE_SECONDS, self.backend
+        deadline, pause, backend, tries = time.monotonic() + wait_seconds(), FIRST_PAUSE_SECONDS, self.backend, 0
+        losses = 0  # of connections
         if is_strict() and backend.was_silent_within(SILENT_RECENTLY_SECONDS):
             raise StorageUnavailable(f"{backend.url}: {SILENT}")
         while True:
+            tries, suspended = tries + 1, Suspension.seconds
             try:
                 with (
                     self.pool as pool,
@@ -153,15 +161,21 @@ class Database:
                     lock(),
                     connection.begin(),
                 ):
+                    if losses:
+                        backend.allow_slowness(connection, losses)
                     result = work(connection)
                 pool.answered()
                 return result
             except DBAPIError as error:
                 if not backend.is_transient(error):
                     raise backend.explain(error) from None
-                if time.monotonic() > deadline or is_late():
-                    silent = f"{backend.url}: {SILENT}" if backend.was_silent_within(SILENT_RECENTLY_SECONDS) else None
-                    raise StorageUnavailable(silent or str(backend.explain(error))) from None
+                was_silent = backend.was_silent_within(SILENT_RECENTLY_SECONDS)
+                # This process itself may have been suspended meanwhile, so that its time is over and its connection lost.
+                deadline += Suspension.seconds - suspended
+                losses += (lost := backend.has_lost_connection(error))
+                may_be_suspension = tries == 1 and lost and not was_silent
+                if (time.monotonic() > deadline and not may_be_suspension) or is_late():
+                    raise StorageUnavailable(f"{backend.url}: {SILENT}" if was_silent else str(backend.explain(error))) from None
             except (TypeError, ValueError, OverflowError, RecursionError) as error:  # a cell with a value of a wrong kind
                 if isinstance(error, ShoestringError):
                     raise

@@ -5,6 +5,8 @@ The database driver waits for an answer without a limit, and after Ctrl-C it wai
 So one thread looks after the connections that wait, and shuts down the socket of one that has waited for too long. The driver
 then reports a lost connection, and the transaction is retried like after any other loss.
 
+If the process itself was suspended, the thread sees that it was not called for long, and that time does not count.
+
 A server that sends is not silent, however long its answer is. Where the time of its last data is not known (a socket that is not
 TCP's, a system other than Linux), it gets more time.
 """
@@ -23,9 +25,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from .transactions import DEFAULT_WAIT_SECONDS, SHORT_WAIT_SECONDS, is_late
+from .transactions import DEFAULT_WAIT_SECONDS, SHORT_WAIT_SECONDS, Suspension, is_late
 
 TICK_SECONDS = 0.05
+SUSPENDED_SECONDS = 1.0  # without a tick: then this process was suspended, or the machine is very busy
 IDLE_SECONDS = 5.0  # without anything to look after, until the thread ends
 LAST_DATA_OFFSET = 52  # of tcpi_last_data_recv in Linux's struct tcp_info, in milliseconds
 
@@ -64,6 +67,12 @@ class SilenceGuard:
         _watched.pop(id(self), None)
         if error[0] is None:
             self._silence.at = -math.inf
+        else:  # perhaps since this process was suspended, and the thread has not noticed yet
+            note_suspension(time.monotonic() - max(_Thread.ticked, self._since))
+
+    def add_time(self, seconds: float) -> None:
+        """So many seconds do not count: this process was suspended."""
+        self._since += seconds
 
     def look(self) -> None:
         """Cut the connection off if it is time."""
@@ -77,6 +86,14 @@ class SilenceGuard:
         if min(waited, waited if silent is None else silent) >= limit:
             self._silence.at = time.monotonic()
             cut_off(self._connection)
+
+
+def note_suspension(seconds: float) -> bool:
+    """Whether so many seconds between two looks mean that this process was suspended; then they are counted."""
+    if seconds <= SUSPENDED_SECONDS:
+        return False
+    Suspension.seconds += seconds
+    return True
 
 
 def cut_off(connection: Any) -> None:
@@ -96,6 +113,8 @@ def seconds_since_data(connection: Any) -> float | None:
 def within(seconds: float, work: Callable[[], Value], discard: Callable[[Value], object], late: Callable[[], Exception]) -> Value:
     """What ``work`` returns. It is done in a thread, so that after so many seconds, or after Ctrl-C, the caller goes on.
 
+    Seconds for which this process was suspended do not count.
+
     discard  is called with what it returns after that;   late  makes the error
     """
     answers: queue.SimpleQueue[tuple[bool, Any]] = queue.SimpleQueue()
@@ -113,14 +132,21 @@ def within(seconds: float, work: Callable[[], Value], discard: Callable[[Value],
                 discard(answer)
 
     threading.Thread(target=do, name="shoestring-connect", daemon=True).start()
-    deadline = time.monotonic() + seconds
+    looked = time.monotonic()
+    deadline = looked + seconds
     try:
         while True:
-            left = deadline - time.monotonic()
+            left = deadline - looked
             if left <= 0 or is_late():
                 raise late()
+            found = None
             with suppress(queue.Empty):
-                good, answer = answers.get(timeout=min(left, TICK_SECONDS))
+                found = answers.get(timeout=min(left, TICK_SECONDS))
+            before, looked = looked, time.monotonic()
+            if note_suspension(looked - before):
+                deadline += looked - before
+            if found is not None:
+                good, answer = found
                 if not good:
                     raise answer
                 return answer  # type: ignore[no-any-return]
@@ -136,6 +162,7 @@ _watched: dict[int, SilenceGuard] = {}
 
 class _Thread:
     alive = False
+    ticked = -math.inf  # when it looked last
     lock = threading.Lock()
 
 
@@ -147,11 +174,11 @@ def _start() -> None:
 
 
 def _watch() -> None:
-    used = time.monotonic()
+    used = _Thread.ticked = time.monotonic()
     while True:
         time.sleep(TICK_SECONDS)
-        for guard in list(_watched.values()):
-            guard.look()
+        before, _Thread.ticked = _Thread.ticked, time.monotonic()
+        _look_at_all(_Thread.ticked - before)
         now = time.monotonic()
         used = now if _watched else used
         if now - used > IDLE_SECONDS:
@@ -159,6 +186,15 @@ def _watch() -> None:
                 if not _watched:
                     _Thread.alive = False
                     return
+
+
+def _look_at_all(since_last: float) -> None:
+    """Look at all connections that wait, so many seconds after the last look."""
+    suspended = note_suspension(since_last)
+    for guard in list(_watched.values()):
+        if suspended:
+            guard.add_time(since_last)
+        guard.look()
 
 
 def _after_fork_in_child() -> None:
