@@ -1,4 +1,4 @@
-"""Write the measured numbers into README.md, docs/benchmarks.md and docs/architecture.md.
+"""Write the measured numbers into README.md, docs/benchmarks.md, docs/reliability.md and docs/architecture.md.
 
     python -m benchmarks.publish
 
@@ -7,7 +7,6 @@ results change.
 """
 
 import json
-import re
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,9 @@ from typing import Any
 from benchmarks import cost_text, fidelity_text, lookahead_text, problems, rows, scale_text, stop_text, summary
 from benchmarks.latency import RESULTS as LATENCY
 from benchmarks.latency import SIZES
+from benchmarks.marked_text import fill
 from benchmarks.regret import FOLDERS
+from benchmarks.reliability import table as survived
 from benchmarks.walk import RESULTS as WALK
 from benchmarks.walk import walk_text
 
@@ -125,16 +126,6 @@ def short_text(regret: dict[str, Any], latency: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def fill(path: Path, marker: str, text: str) -> None:
-    """Replace the text between <!-- marker:begin --> and <!-- marker:end -->."""
-    pattern = re.compile(rf"(<!-- {marker}:begin -->\n).*?(\n<!-- {marker}:end -->)", re.DOTALL)
-    old = path.read_text(encoding="utf-8")
-    new, count = pattern.subn(lambda match: match[1] + text + match[2], old)
-    if count != 1:
-        raise SystemExit(f"{path} has {count} places marked {marker}, not one")
-    path.write_text(new, encoding="utf-8")
-
-
 def main() -> None:
     regret, latency = regret_summary(), json.loads(LATENCY.read_text())
     if OWN.exists():  # python -m benchmarks.latency --libraries shoestring --results benchmarks/results/latency_own.json
@@ -149,6 +140,7 @@ def main() -> None:
     fill(ROOT / "docs" / "benchmarks.md", "many", scale_text.many_text())
     fill(ROOT / "docs" / "benchmarks.md", "parallel", scale_text.parallel_text())
     fill(ROOT / "docs" / "benchmarks.md", "reliability", scale_text.reliability_text())
+    fill(survived.PAGE, survived.MARKER, survived.text(scale_text.report("reliability")))
     fill(ROOT / "docs" / "architecture.md", "walk", walk_text(json.loads(WALK.read_text())))
     (FOLDERS["reporting"].parent / "regret.json").write_text(json.dumps(regret, indent=1) + "\n")
 

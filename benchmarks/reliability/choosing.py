@@ -12,9 +12,16 @@ from typing import Any
 import pytest
 
 PLACES = ("memory", "sqlite", "postgresql")
-BY_FIXTURE = {
-    "sqlite_place": "sqlite", "whole": "sqlite",
-    "postgres_place": "postgresql", "server": "postgresql", "own_server_place": "postgresql",
+BY_FIXTURE = {  # the first that a test uses decides
+    "sqlite_place": "sqlite", "whole": "sqlite", "killed": "sqlite", "lock": "sqlite",
+    "postgres_place": "postgresql", "server": "postgresql", "own_server_place": "postgresql", "proxy": "postgresql",
+    "here": "sqlite",  # the command line keeps studies in a file unless it is told otherwise
+}  # fmt: skip
+FILES = "tests/storage/test_"
+BY_NAME = {  # tests that make a file of their own, and have no fixture that says so
+    f"{FILES}crash.py": "sqlite", f"{FILES}replaced.py": "sqlite", f"{FILES}log_damage.py": "sqlite",
+    f"{FILES}addresses.py::test_only_the_user_may_read": "sqlite",
+    "tests/execution/test_outage.py::test_a_config_that_kills": "sqlite",
 }  # fmt: skip
 about: dict[str, str] = {}  # test -> storage
 counts: dict[str, dict[str, Any]] = {}
@@ -24,8 +31,10 @@ def storage_of(item: pytest.Item) -> str:
     """The storage that a test is about; none if it is about none."""
     spec = getattr(item, "callspec", None)
     named = [value for value in (spec.params.values() if spec else ()) if isinstance(value, str) and value in PLACES]
-    used = [BY_FIXTURE[name] for name in getattr(item, "fixturenames", ()) if name in BY_FIXTURE]
-    return [*named, *used, "none"][0]
+    fixtures = getattr(item, "fixturenames", ())
+    used = [storage for name, storage in BY_FIXTURE.items() if name in fixtures]
+    made = [storage for name, storage in BY_NAME.items() if item.nodeid.startswith(name)]
+    return [*named, *used, *made, "none"][0]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -1,14 +1,19 @@
 """Items of which the tests hold a short form only, driven here by many processes, again and again."""
 
+import itertools
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import shoestring as st
+from benchmarks.peers import shoestring_space
+from benchmarks.reliability import places
 from benchmarks.reliability.suite import Row, row
 from benchmarks.reliability.team import Failed, failures, together
+from benchmarks.timing import DIMENSIONS, PROBLEM, smooth
 from shoestring.data.trial import State, Trial
 from shoestring.storage import Lease, open_storage
 
@@ -16,6 +21,7 @@ SPACE = st.Space(x=st.Float(0, 1), y=st.Float(0, 1))
 SLOW_READER = 2.0  # seconds for which it keeps one moment of the database in view
 PAGE = 0.1  # seconds between two looks of an open page
 P99 = 1.0  # seconds that a tell may take
+SIZES = (50, 500, 5000)  # observations
 COST, COSTS = 60.0, (1.0, 4.0)  # of the study, and of a trial, at least and at most
 
 
@@ -72,6 +78,8 @@ def _read(gate: Any, address: str, seconds: float, page: bool) -> list[float]:
             time.sleep(PAGE)
     else:
         with storage._database.engine.connect() as connection, connection.begin():
+            if connection.dialect.name == "postgresql":  # it cuts off our connections if they are idle, since ours never are
+                connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
             connection.exec_driver_sql("SELECT count(*) FROM trials")
             time.sleep(seconds)
             connection.exec_driver_sql("SELECT count(*) FROM trials")
@@ -117,6 +125,7 @@ def _objective(config: dict[str, Any]) -> st.Outcome:
 
 def _minimize(gate: Any, address: str, budget: st.Budget) -> int:
     """How many trials this process has evaluated."""
+    st.set_verbosity("error")
     study, mine = st.Study(SPACE, st.Random(), stop=None, storage=address, unit="USD"), []
     gate.wait()
     study.minimize(_objective, budget, callbacks=lambda study, trial: mine.append(trial.number))
@@ -134,6 +143,9 @@ def budget(address: Callable[[], str], storage: str, quick: bool) -> Row:
             where = address()
             answers = together(_minimize, [(where, limit)] * workers)
             why += failures(answers)
+            if not any(open_storage(where).studies()):
+                tried += 1  # no process came so far as to make the study: lost, and ``why`` says how
+                continue
             history = st.Study.load(where).history
             evaluated = sum(answer for answer in answers if not isinstance(answer, Failed))
             wrong = abs(evaluated - len(history)) + sum(trial.state is not State.DONE for trial in history)
@@ -152,4 +164,46 @@ def _why(reasons: list[str]) -> dict[str, Any]:
     return {"failures": sorted(set(reasons))[:10]} if reasons else {}
 
 
-DRILLS: dict[int, Callable[[Callable[[], str], str, bool], Row]] = {1: first_start, 2: locks, 15: budget}
+# -- 26: the time of a suggestion --------------------------------------------------------------------------------------
+
+
+def _p95(observations: int, asks: int) -> float:
+    """Milliseconds of one processor that one suggestion in twenty takes longer than, in a study of so many observations.
+
+    By the processor's clock and not by that on the wall: other programs may be running.
+    """
+    study, times = st.Study(shoestring_space(PROBLEM), seed=0, stop=None), []
+    for point in np.random.default_rng(observations).random((observations, DIMENSIONS)):
+        config = {f"x{place}": float(x) for place, x in enumerate(point)}
+        study.add(config, smooth(config), cost=1.0)
+    with threadpool_limits(1):
+        trial = study.ask()  # the first one fits its model from scratch
+        for _ in range(asks):
+            study.tell(trial, smooth(trial.config), cost=1.0)
+            began = time.process_time()
+            trial = study.ask()
+            times.append(1e3 * (time.process_time() - began))
+    return round(float(np.percentile(times, 95)), 1)
+
+
+def suggestions(address: Callable[[], str], storage: str, quick: bool) -> Row:
+    """Survived is a size whose p95 is at most ten times that of the size before: no more than the observations grew."""
+    began, asks = time.perf_counter(), 5 if quick else 60
+    found = {str(size): _p95(size, asks) for size in SIZES[: 2 if quick else 3]}
+    times = list(found.values())
+    survived = 1 + sum(now <= 10 * before for before, now in itertools.pairwise(times))
+    figures = ", ".join(f"{ms:.0f} ms at {int(size):,}" for size, ms in found.items())
+    what = f"p95 of ask by observations, in processor time, {asks} suggestions each: {figures}"
+    return row(26, what, storage, len(found), survived, time.perf_counter() - began, p95_ms=found)
+
+
+Drill = Callable[[Callable[[], str], str, bool], Row]
+DRILLS: dict[int | str, Drill] = {1: first_start, 2: locks, 15: budget, 26: suggestions}
+IN_MEMORY = (26,)
+
+
+def places_of(number: int | str) -> tuple[str, ...]:
+    """The storages that there is a drill for."""
+    if number not in DRILLS:
+        return ()
+    return ("none",) if number in IN_MEMORY else places.KINDS

@@ -1,8 +1,8 @@
-"""The items of reliability.md, and the tests that stand for each.
+"""The 32 known ways in which software of this kind fails, and the tests that stand for each.
 
 A test is named without its parameters: which storages it has is found out when it is run. Each item has tests for SQLite and for
 PostgreSQL, but those of which it makes no difference where the study is kept. Items without enough of a long form among the tests
-have a drill as well, in ``drills``.
+have a drill as well, in ``drills``. What was found later is in ``attacks``.
 """
 
 from dataclasses import dataclass
@@ -17,19 +17,27 @@ PERSISTENCE, REOPENED, REPLAY = (f"tests/state/test_{name}.py" for name in ("per
 RESUME, CONCURRENT = (f"tests/state/test_{name}.py" for name in ("resume", "concurrent_processes"))
 EXTEND, ROBUST = "tests/space/test_extend.py", "tests/search/test_robustness.py"
 DROPPED = "tests/execution/test_dropped_connections.py"
-WITHOUT_STORAGE = (17, 18, 19, 20, 23)  # about engines and objectives alone
+ADDRESSES, OPENING = (f"tests/storage/test_{name}.py" for name in ("addresses", "opening"))
+MAIN, SERVED, USAGE, ASK_TELL = (f"tests/cli/test_{name}.py" for name in ("main", "postgres", "usage", "ask_tell"))
+OPTUNA = "tests/cli/test_import_optuna.py"
+NETWORK = "tests/architecture/test_no_network.py"
+BOTH, FILE, SERVER, NO_STORAGE = ("sqlite", "postgresql"), ("sqlite",), ("postgresql",), ()
 
 
 @dataclass(frozen=True)
 class Item:
-    number: int
+    """A way to fail. ``storages`` are those that it can happen on; without tests, ``note`` says why, or it is a drill."""
+
+    number: int | str
     what: str
     tests: tuple[str, ...]
+    storages: tuple[str, ...] = BOTH
+    note: str = ""
 
 
-def of(number: int, what: str, *tests: tuple[str, str]) -> Item:
+def of(number: int | str, what: str, *tests: tuple[str, str], storages: tuple[str, ...] = BOTH, note: str = "") -> Item:
     """``tests``: a file, and names of tests in it."""
-    return Item(number, what, tuple(f"{file}::{name}" for file, names in tests for name in names.split()))
+    return Item(number, what, tuple(f"{file}::{name}" for file, names in tests for name in names.split()), storages, note)
 
 
 ITEMS = (
@@ -98,6 +106,7 @@ ITEMS = (
                  "test_a_budget_in_cost_is_not_overshot_by_more_than_what_ran")),
     of(16, "Ctrl-C and SIGTERM at any moment",
        (CLI, "test_ctrl_c_ends_all_programs_and_prints_how_to_continue test_ctrl_c_at_any_moment "
+             "test_ctrl_c_before_the_first_trial_says_what_works "
              "test_the_printed_command_names_the_storage "
              "test_sigterm_does_the_same_and_a_program_that_ignores_it_is_killed"),
        (SIGNALS, "test_a_signal_ends_it_at_once_and_gives_the_trials_back "
@@ -107,17 +116,17 @@ ITEMS = (
        (OUTAGE, "test_an_interruption_does_not_wait_for_the_storage")),
     of(17, "a hung objective",
        (WORKERS, "test_a_hung_objective_is_killed_at_its_timeout_with_all_that_it_has_started"), (DASK, "test_timeouts_on_dask"),
-       (RAY, "test_timeouts_on_ray")),
+       (RAY, "test_timeouts_on_ray"), storages=NO_STORAGE),
     of(18, "a worker out of memory or killed",
        (WORKERS, "test_a_crash_or_a_kill_takes_its_own_trial_alone test_a_worker_that_dies_between_trials_costs_none "
-                 "test_workers_that_are_killed_at_random_cost_their_trials_alone")),
+                 "test_workers_that_are_killed_at_random_cost_their_trials_alone"), storages=NO_STORAGE),
     of(19, "engines that rerun or cache",
        (DASK, "test_an_objective_that_kills_its_process_runs_once_and_once_for_each_retry "
               "test_an_objective_that_kills_the_worker_of_dask_itself_runs_once_too "
               "test_the_same_config_three_times_gives_three_results"),
        (RAY, "test_an_objective_that_kills_its_process_runs_once_and_once_for_each_retry "
-             "test_the_same_config_three_times_gives_three_results")),
-    of(20, "what is no result", (WORKERS, "test_what_is_no_result_fails_its_trial_and_the_study_goes_on")),
+             "test_the_same_config_three_times_gives_three_results"), storages=NO_STORAGE),
+    of(20, "what is no result", (WORKERS, "test_what_is_no_result_fails_its_trial_and_the_study_goes_on"), storages=NO_STORAGE),
     of(21, "resumed in a new process, bit for bit",
        (PERSISTENCE, "test_the_trials_are_those_of_a_study_in_memory_however_it_is_divided "
                      "test_another_process_goes_on_as_this_one_would_have"),
@@ -130,7 +139,7 @@ ITEMS = (
                   "test_a_space_cannot_be_narrowed test_the_order_of_parameters_does_not_make_another_space"),
        (EXTEND, "test_a_space_that_does_not_contain_the_other_is_refused test_many_processes_that_extend_it_in_all_directions"),
        (RUN, "test_the_same_name_with_another_space_is_rejected_and_nothing_is_lost")),
-    of(23, "standard input closed", (WORKERS, "test_nothing_ever_waits_for_an_answer")),
+    of(23, "standard input closed", (WORKERS, "test_nothing_ever_waits_for_an_answer"), storages=NO_STORAGE),
     of(24, "64 asks at once in a space of 27",
        (ROBUST, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven test_no_duplicate_when_some_are_finished_and_others_run "
                 "test_an_exhausted_space_ends_the_study_and_says_so"),
@@ -141,4 +150,22 @@ ITEMS = (
        (ROBUST, "test_a_third_of_nan_and_a_twentieth_of_inf test_a_constant_objective test_one_huge_value_does_not_ruin_a_study "
                 "test_five_hundred_near_duplicates test_values_over_many_orders_of_magnitude"),
        (REOPENED, "test_odd_values_are_found_again_and_lead_to_the_same_suggestion")),
+    of(26, "no jump in the time of a suggestion at 50, 500 and 5,000 observations", storages=NO_STORAGE),
+    of(27, "pickles and code in every cell of the database",
+       (DAMAGE, "test_a_bomb_in_any_cell_never_runs test_no_other_bomb_runs_either test_no_bomb_in_a_cell_of_a_server_runs"),
+       (OPTUNA, "test_a_bomb_in_a_cell_does_not_run test_neither_optuna_nor_pickle_is_needed")),
+    of(28, "SQL in names and in every argument of a query",
+       (DAMAGE, "test_nothing_that_is_given_becomes_a_statement"), (ASK_TELL, "test_any_name_is_only_a_name")),
+    of(29, "the page without its token, from other hosts and origins", storages=NO_STORAGE, note="no page yet"),
+    of(30, "scripts stored in names, shown on the page", storages=NO_STORAGE, note="no page yet"),
+    of(31, "a password in the address of the database",
+       (ADDRESSES, "test_no_secret_of_an_address_is_printed test_a_secret_is_hidden_in_a_text_from_elsewhere_too "
+                   "test_a_storage_is_printed_without_the_options_that_may_be_secret"),
+       (OPENING, "test_a_password_is_shown_nowhere"), (SERVED, "test_a_password_is_never_printed_or_stored"),
+       (MAIN, "test_an_unexpected_error_is_shown_without_passwords test_no_secret_of_an_address_is_printed "
+              "test_a_password_appears_nowhere"),
+       (USAGE, "test_passwords_are_hidden_in_these_errors_too")),
+    of(32, "no network call but to the given database",
+       (NETWORK, "test_a_study_reaches_nothing_over_the_network "
+                 "test_nothing_is_reached_over_the_network_but_the_given_database")),
 )  # fmt: skip

@@ -25,6 +25,9 @@ def row(item: int | str, what: str, storage: str, tried: int, survived: int, sec
 
 def run(item: Item, storages: Sequence[str], quick: bool) -> dict[str, Row | None]:
     """A row for each storage, None where no test is about it. ``tried`` counts tests, whatever they try inside."""
+    if not item.tests:
+        rows = {"none": row(item.number, item.what, "none", 0, 0, 0.0, note=item.note)} if item.note else {}
+        return {storage: rows.get(storage) for storage in storages}
     with tempfile.TemporaryDirectory(prefix="shoestring-suite-") as folder:
         out = Path(folder) / "counts.json"
         told = {"RELIABILITY_STORAGES": ",".join(storages), "RELIABILITY_QUICK": quick * "1", "RELIABILITY_OUT": str(out)}
@@ -42,7 +45,7 @@ def run(item: Item, storages: Sequence[str], quick: bool) -> dict[str, Row | Non
     return {storage: rows.get(storage) for storage in storages}
 
 
-def _row(number: int, what: str, storage: str, found: dict[str, Any], said: str) -> Row:
+def _row(number: int | str, what: str, storage: str, found: dict[str, Any], said: str) -> Row:
     passed, failed = found["passed"], found["failed"]
     more = {"skipped": found["skipped"]} if found["skipped"] else {}
     more |= {"failures": found["failures"], "said": said[-3000:]} if failed else {}

@@ -9,7 +9,20 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.reliability import __main__ as command
-from benchmarks.reliability import accounts, choosing, items, large, places, processes, suite, team
+from benchmarks.reliability import (
+    accounts,
+    attacks,
+    choosing,
+    drills,
+    items,
+    large,
+    places,
+    processes,
+    stored,
+    suite,
+    table,
+    team,
+)
 from shoestring.data.trial import State, Trial
 from shoestring.storage.base import StoredTrial
 
@@ -17,15 +30,23 @@ BOTH = {name: set(places.KINDS) for name in ("database", "anywhere", "commits", 
 
 
 def test_every_item_has_its_tests_on_each_storage():
-    assert [item.number for item in items.ITEMS] == list(range(1, 26))
+    assert [item.number for item in items.ITEMS] == list(range(1, 33))
+    assert [attack.number for attack in attacks.ATTACKS] == [f"a{number}" for number in range(1, 19)]
     kinds = BOTH | {name: {kind} for name, kind in choosing.BY_FIXTURE.items()}
-    for item in items.ITEMS:
+    for item in (*items.ITEMS, *attacks.ATTACKS):
         proven = set()
-        for file, name in (test.split("::") for test in item.tests):
-            found = re.search(rf"^def {name}\((.*)\)", (suite.ROOT / file).read_text(), re.MULTILINE)
+        for test in item.tests:
+            file, name = test.split("::")
+            text = (suite.ROOT / file).read_text()
+            found = re.search(rf"^def {name}\((.*)\)", text, re.MULTILINE)
             assert found, (file, name)
-            proven |= set().union(*(kinds.get(fixture, ()) for fixture in re.findall(r"\w+", found[1])))
-        assert proven == (set() if item.number in items.WITHOUT_STORAGE else set(places.KINDS)), item.number
+            own = re.findall(r"^@pytest.fixture.*\ndef (\w+)", text, re.MULTILINE)  # it may mean another thing
+            fixtures = set(re.findall(r"\w+", found[1])) - (set(own) - set(choosing.BY_FIXTURE))
+            used = [kind for fixture, kind in kinds.items() if fixture in fixtures]
+            used += [{kind} for start, kind in choosing.BY_NAME.items() if test.startswith(start)]
+            proven |= used[0] if used else set()
+        assert proven == set(item.storages), item.number
+        assert item.tests or item.note or item.number in drills.DRILLS
 
 
 # -- accounts --------------------------------------------------------------------------------------------------------
@@ -41,19 +62,19 @@ def said(*trials):
     return told + [{"evaluated": t.number, "value": t.value, "config": dict(t.config)} for t in trials if t.state is State.DONE]
 
 
-def wrong(stored, lines, goal, waiting=0):
-    return {name: count for name, count in accounts.judge(stored, waiting, lines, goal)["wrong"].items() if count}
+def wrong(trials, lines, goal, waiting=0):
+    return {name: count for name, count in accounts.judge(trials, waiting, lines, goal)["wrong"].items() if count}
 
 
 def test_what_was_acknowledged_is_there_or_lost():
-    stored = [done(0, 0.5), done(1, 0.25)]
-    lines = said(*(each.trial for each in stored))
-    assert wrong(stored, lines, 2) == {}
-    assert wrong(stored[:1], lines, 1) == {"lost": 1}
-    assert wrong([stored[0], done(1, 0.75)], lines, 2) == {"lost": 1, "made_up": 1}
-    assert wrong(stored, lines, 3) == {"budget": 1}
-    assert wrong(stored, lines, 1) == {"budget": 1}
-    assert wrong(stored, lines, 2, waiting=1) == {"left_open": 1}
+    trials = [done(0, 0.5), done(1, 0.25)]
+    lines = said(*(each.trial for each in trials))
+    assert wrong(trials, lines, 2) == {}
+    assert wrong(trials[:1], lines, 1) == {"lost": 1}
+    assert wrong([trials[0], done(1, 0.75)], lines, 2) == {"lost": 1, "made_up": 1}
+    assert wrong(trials, lines, 3) == {"budget": 1}
+    assert wrong(trials, lines, 1) == {"budget": 1}
+    assert wrong(trials, lines, 2, waiting=1) == {"left_open": 1}
 
 
 def test_nothing_is_there_twice_unless_it_was_abandoned():
@@ -132,11 +153,53 @@ def test_items_are_run_once_and_stored(tmp_path, capsys):
     command.main(arguments)
     first = capsys.readouterr().out
     assert json.loads(first.splitlines()[-1])["items"] == {"tried": 1, "survived": 1, "lost": 0, "of": [20]}
-    stored = json.loads((tmp_path / "report_quick.json").read_text())
-    assert set(stored) == {"items", "machine"}
+    kept = json.loads((tmp_path / "report_quick.json").read_text())
+    assert set(kept) == {"items", "commits", "machine"}
+    assert set(kept["commits"]["items"]) == {"20 none", "20 sqlite"}
     command.main(arguments)
     assert capsys.readouterr().out == first
-    assert json.loads((tmp_path / "report_quick.json").read_text()) == stored
+    assert json.loads((tmp_path / "report_quick.json").read_text()) == kept
+
+
+def test_the_table_has_a_line_for_every_attack_whether_it_was_tried_or_not(tmp_path, capsys):
+    found = {
+        "items": {
+            "1 sqlite": suite.row(1, "opened (tests)", "sqlite", 2, 2, 0.1), "1 none": None,
+            "1 postgresql": suite.row(1, "opened (tests)", "postgresql", 3, 2, 0.1),
+            "a2 sqlite": suite.row("a2", "a | b", "sqlite", 1_000, 1_000, 0.1),
+        },
+        "moments": {
+            "ours sqlite": suite.row("moments", "kill -9", "sqlite", 500, 500, 1.0, library="shoestring", wrong={"lost": 0}),
+            "theirs": suite.row("moments", "theirs", "sqlite", 9, 6, 1.0, library="optuna", wrong={"left_open": 3, "lost": 0}),
+        },
+        "throughput": {"tells": {"per_second": 1}},
+        "commits": {"items": {"1 sqlite": "abc"}},
+    }  # fmt: skip
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n<!-- {table.MARKER}:begin -->\nold\n<!-- {table.MARKER}:end -->\n")
+    table.publish(found, page)
+    text = page.read_text()
+    assert capsys.readouterr().out.strip() in text
+    assert "| 1 | opened (tests) |  | 2 of 2 | 2 of 3 |" in text
+    assert "| a2 | a \\| b |  | 1,000 of 1,000 |  |" in text
+    assert "| moments | kill -9 |  | 500 of 500 |  |" in text
+    assert "| moments | theirs |  | 6 of 9 (3 left open) |  |" in text
+    assert "|  | **all of Shoestring** | 0 of 0 | 500 of 500 | 0 of 0 |" in text
+    assert len(re.findall(r"^\| a?\d+ \|", text, re.MULTILINE)) == 32 + 18
+    assert text.count(table.EMPTY) == 30 - 2 + 18
+    assert "|  | **all of Shoestring** | 0 of 0 | 2 of 2 | 2 of 3 |" in text
+
+
+def test_what_another_program_has_stored_meanwhile_is_kept(tmp_path):
+    first, second = (stored.Report(tmp_path / "report.json") for _ in range(2))
+    first.keep("items", {"1 sqlite": {"tried": 1}})
+    second.keep("moments", {"ours": {"tried": 2}})
+    assert second.found["items"] == {"1 sqlite": {"tried": 1}}
+    assert set(second.found["commits"]) == {"items", "moments"}
+    again = stored.Report(tmp_path / "report.json", again=True)
+    assert again.lacks("items", "1 sqlite")
+    again.keep("items", {"1 sqlite": {"tried": 3}})
+    assert not again.lacks("items", "1 sqlite")
 
 
 @pytest.mark.slow
