@@ -11,12 +11,22 @@ Measured = tuple[float, float]  # value, cost
 
 @dataclass(frozen=True)
 class CostProblem:
-    """A function to minimise whose evaluations cost something; ``optimum`` is the best value known."""
+    """A function to minimise whose evaluations cost something; ``optimum`` is the best value known.
+
+    ``family`` is what kind of problem it is. Where values are noisy, ``noise_free`` gives the value that regret is measured by,
+    and ``optimum`` is the lowest of those.
+    """
 
     name: str
     dimensions: tuple[Dimension, ...]
     evaluate: Callable[[Config], Measured]
     optimum: float
+    family: str = ""
+    noise_free: Callable[[Config], float] | None = None
+
+    def true_value(self, config: Config) -> float:
+        """The value of a config without noise."""
+        return self.evaluate(config)[0] if self.noise_free is None else self.noise_free(config)
 
     def without_costs(self) -> Problem:
         """The same for code that asks for values only, such as the translation of spaces."""

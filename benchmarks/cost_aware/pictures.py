@@ -48,7 +48,8 @@ def transfer(report: dict[str, Any], path: Path) -> None:
         entries = report["rmse_of_log_cost"][kind]
         means = [entry["mean"] for entry in entries.values()]
         sides = ([m["value"] - m["low"] for m in means], [m["high"] - m["value"] for m in means])
-        colours = [{"gp": "tab:blue", "linear3": "tab:orange"}.get(label.split(" (")[0], "tab:green") for label in entries]
+        online = {"gp": "tab:blue", "linear3": "tab:orange", "auto": "tab:red"}
+        colours = [online.get(label.split(" (")[0], "tab:green") for label in entries]
         axis.barh(range(len(means)), [m["value"] for m in means], xerr=sides, color=colours)
         axis.set_yticks(range(len(means)), list(entries), fontsize=8)
         axis.invert_yaxis()

@@ -17,17 +17,18 @@ from scipy.stats import qmc
 
 from benchmarks.cost_aware import boosters, recordings
 from benchmarks.cost_aware.core import at
+from benchmarks.problems.core import Dimension
 
 BLOCK = 25
 
 
-def configs(name: str, count: int) -> list[dict[str, Any]]:
+def configs(name: str, count: int, space: tuple[Dimension, ...] = boosters.SPACE) -> list[dict[str, Any]]:
     """The first configs of a problem's set; a longer set begins with the shorter one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a set need not be a power of two here
-        sobol = qmc.Sobol(len(boosters.SPACE), scramble=True, rng=zlib.crc32(name.encode()))
+        sobol = qmc.Sobol(len(space), scramble=True, rng=zlib.crc32(name.encode()))
         points = sobol.random(count)
-    return [{d.name: at(d, float(u)) for d, u in zip(boosters.SPACE, point, strict=True)} for point in points]
+    return [{d.name: at(d, float(u)) for d, u in zip(space, point, strict=True)} for point in points]
 
 
 def record(name: str, count: int) -> float:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as draws
 
 import shoestring as st
-from shoestring.cost.linear import CostFeatures
+from shoestring.cost.features import CostFeatures
 from shoestring.space.encoding import Encoding
 from tests.cost.laws import every_kind, inner_points
 from tests.differences import gradients_of

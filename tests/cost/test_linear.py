@@ -2,13 +2,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as draws
+from scipy.stats import multivariate_t
 
 import shoestring as st
 from shoestring.cost.base import expected_log_cost, expected_log_cost_with_gradient
 from shoestring.cost.linear import LinearCost, LinearPosterior, Ridge, penalties, with_intercept
-from shoestring.cost.log_gp import LogGPCost
+from shoestring.cost.log_gp import LogGPCost, ResidualGPCost
 from shoestring.errors import MethodError
 from shoestring.space.encoding import Encoding
+from shoestring.state.registry import read_code
 from tests.cost.laws import (
     boosting_space,
     check_gradients,
@@ -56,6 +58,74 @@ def test_a_number_of_features_that_cannot_be_is_refused(features):
         LinearCost(features)
 
 
+@pytest.mark.parametrize("model", [LinearCost, LogGPCost, ResidualGPCost])
+def test_named_features_are_the_ones_that_are_used(model):
+    posterior = model(features=["depth", "rounds"]).fit(draw(SPACE, 5), ENCODING)
+    assert "depth, rounds" in posterior.name
+    linear = getattr(posterior, "linear", posterior)
+    if isinstance(linear, LinearPosterior):
+        assert [SPACE.names[j] for j in linear.parameters] == ["depth", "rounds"]
+        d_mean = linear.log_cost_with_gradient(TEST)[2]
+        assert (d_mean[:, SPACE.names.index("depth")] != 0).all()
+        assert (d_mean[:, SPACE.names.index("share")] == 0).all()
+
+
+def test_named_features_predict_better_than_selected_ones_from_few_costs():
+    errors = []
+    for seed in range(8):
+        costs = draw(SPACE, 5, seed)
+        fits = [model.fit(costs, ENCODING) for model in (LinearCost(("rounds", "depth", "share")), LinearCost(3))]
+        errors.append([rmse(fit, TEST, product_law(SPACE, TEST)) for fit in fits])
+    named, selected = np.mean(errors, axis=0)
+    assert named < 0.8 * selected
+
+
+def test_named_features_may_be_choices_fidelities_and_conditional():
+    space = every_kind()
+    posterior = LinearCost(("kind", "layers", "epochs")).fit(draw(space, 12), Encoding(space))
+    check_gradients(posterior, inner_points(space, 6))
+    assert posterior.name == "linear in kind, layers, epochs"
+
+
+@pytest.mark.parametrize("make", [
+    lambda names: LinearCost(names),
+    lambda names: LogGPCost(names),
+    lambda names: ResidualGPCost(names),
+    lambda names: st.KnownCost(lambda config: 1.0, learned=LinearCost(names)),
+])  # fmt: skip
+def test_an_unknown_name_is_refused_when_the_study_is_made(make):
+    with pytest.raises(MethodError, match=r"'round', which is not .* did you mean 'rounds'\? The space has rounds, rate"):
+        st.Study(SPACE, cost_model=make(("round",)))
+
+
+@pytest.mark.parametrize("names", [(), ("depth", 3), ("depth", "depth")])
+def test_names_that_cannot_be_are_refused(names):
+    with pytest.raises(MethodError, match="features"):
+        LinearCost(names)
+
+
+def test_named_features_are_stored_with_the_study():
+    study = st.Study(SPACE, cost_model=LinearCost(["rounds", "depth"]))
+    assert study.code["cost_model"] == "LinearCost(features=('rounds', 'depth'))"
+    assert read_code("cost_model", study.code["cost_model"]) == study.cost_model
+
+
+def test_expected_weights_and_evidence_are_those_of_the_marginal_likelihood():
+    rng = np.random.default_rng(0)
+    X, y, mean = with_intercept(rng.normal(size=(7, 2))), rng.normal(size=7), rng.normal(size=3)
+    penalty, Q0, a = np.array([0.5, 2.0, 0.7]), 0.3, 2.5
+    ridge = Ridge.solve(X, y, penalty, (Q0, a), mean)
+    shape = Q0 * (np.eye(7) + X @ np.diag(1.0 / penalty) @ X.T)  # integrated over weights and noise: a multivariate t
+    exact = multivariate_t(X @ mean, shape, df=a).logpdf(y)
+    assert ridge.log_evidence - 3.5 * np.log(np.pi) == pytest.approx(exact)
+    gram = np.linalg.inv(X.T @ X + np.diag(penalty))
+    np.testing.assert_allclose(ridge.weights, gram @ (X.T @ y + penalty * mean))
+    rest = np.arange(7) > 0
+    refit = Ridge.solve(X[rest], y[rest], penalty, (Q0, a), mean)
+    assert y[0] - ridge.leave_one_out_error[0] == pytest.approx(float(X[0] @ refit.weights))
+    assert ridge.leave_one_out_noise[0] == pytest.approx(refit.noise)
+
+
 def test_costs_that_depend_on_nothing_are_constant():
     U = points(SPACE, 12)
     posterior = LinearCost().fit(observed(U, np.full(12, 3.0)), ENCODING)
@@ -82,7 +152,7 @@ def test_leave_one_out_is_what_a_refit_without_the_row_predicts(n):
     for i in range(n):
         rest = np.arange(n) != i
         chosen = list(posterior.parameters)
-        refit = LinearPosterior.given(posterior.features, chosen, posterior.strength, F[rest], costs.log_cost[rest])
+        refit = LinearPosterior.given(posterior.features, chosen, posterior.prior, F[rest], costs.log_cost[rest])
         there, spread = refit.log_cost(costs.U[i : i + 1])
         assert mean[i] == pytest.approx(there[0], abs=1e-8)
         assert variance[i] == pytest.approx(spread[0], rel=1e-7)

@@ -36,7 +36,7 @@ def test_leave_one_out_is_what_a_refit_without_the_row_predicts(n):
     for i in range(n):
         others = np.arange(n) != i
         gamma = costs.log_cost[others]
-        refit = LinearPosterior.given(linear.features, list(linear.parameters), linear.strength, F[others], gamma)
+        refit = LinearPosterior.given(linear.features, list(linear.parameters), linear.prior, F[others], gamma)
         y = (refit.ridge.error - rest.centre) / rest.scale
         gp = Posterior.given(process.kernel, process.noise, process.Z[others], y)
         there, spread = gp.mean_and_variance(process.Z[i : i + 1])

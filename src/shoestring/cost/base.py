@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from ..errors import MethodError
 from ..numerics import Array
 from ..space.encoding import Encoding
+from ..space.space import Space
 
 WarmStart = Mapping[str, Any]
 
@@ -100,6 +101,9 @@ class CostModel(ABC):
     @abstractmethod
     def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> CostPosterior:
         """Fit to observed costs. ``warm_start`` is what the last fit left (``to_warm_start``); it may be ignored."""
+
+    def check_space(self, space: Space) -> None:  # noqa: B027
+        """A MethodError if the model cannot work in a space, such as one that lacks a hyperparameter that it names."""
 
 
 def check_cost_model(model: Any) -> None:

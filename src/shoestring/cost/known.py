@@ -21,6 +21,7 @@ from ..errors import MethodError
 from ..numerics import Array
 from ..space.encoding import Encoding
 from ..space.parameters import Choice
+from ..space.space import Space
 from .base import CostModel, CostObservations, CostPosterior, WarmStart
 from .linear import PRIOR_NOISE
 
@@ -52,6 +53,10 @@ class KnownCost(CostModel):
     def __post_init__(self) -> None:
         if not callable(self.f):
             raise MethodError(f"KnownCost: f must be a function from a config to its cost, not {self.f!r}")
+
+    def check_space(self, space: Space) -> None:
+        if isinstance(self.learned, CostModel):
+            self.learned.check_space(space)
 
     def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> KnownPosterior:
         known = KnownLogCost(self.f, encoding)

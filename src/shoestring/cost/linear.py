@@ -11,37 +11,37 @@ leave-one-out error (PRESS) most. It ends when the gain is no more than chance. 
 fixed ridge strength. With few evaluations that predicts better where more than a few hyperparameters matter (HPOBench tables, 10
 evaluations: RMSE 1.17 against 1.62).
 
-Features
-    F (m x q)   features; column k belongs to parameter groups[k], in the order of ``Encoding``
-    g(v)        log v when all values of a numeric parameter are positive, else v
-    (2)  f = (g(v) - g(low)) / (g(high) - g(low)) - 1/2, from -1/2 to 1/2 over the range of the parameter
-A choice of k options is k indicators less 1/k (one column, -1/2 or 1/2, for two options). An inactive parameter is 0, the middle
-of every range. So a weight is the change of log cost over the whole range.
+Named features are all kept: which hyperparameters drive cost is often known, and finding it out takes evaluations.
 
-Ridge regression in closed form
-    X (n x p)       design; column 0 is ones; P the diagonal matrix of penalties (0 for the intercept)
-    A = X'X + P,  w = A^-1 X'y,  h_i = x_i' A^-1 x_i (leverage),  e = y - X w
-    (3)  Q = e'e + w'P w                                    what the data say about the noise, penalty included
-    (4)  sigma^2 = (a Q0 + Q) / (a + n - 1)                 noise; the prior counts as ``a`` observations of variance Q0
+Ridge regression in closed form (the features F are those of ``features``)
+    X (n x p)       design; column 0 is ones; P the diagonal matrix of penalties; mu the expected weights, 0 unless given
+    A = X'X + P,  w = mu + A^-1 X'(y - X mu),  h_i = x_i' A^-1 x_i (leverage),  e = y - X w
+    (2)  w ~ N(mu, sigma^2 P^-1) before the data; the intercept has penalty 0, any value is as likely, unless one is given
+    (3)  Q = e'e + (w - mu)'P (w - mu)                      what the data say about the noise, penalty included
+    (4)  sigma^2 = (a Q0 + Q) / (a + n - k)                 noise; the prior counts as ``a`` observations of variance Q0;
+                                                            k = 1 if the intercept has penalty 0, else 0
     (5)  without row i:  prediction y_i - e_i / (1 - h_i),  Q_-i = Q - e_i^2 / (1 - h_i),  variance sigma_-i^2 / (1 - h_i)
     (6)  PRESS = sum_i (e_i / (1 - h_i))^2
+    (7)  log p(y) = log Gamma(b) - log Gamma(a / 2) + a/2 log(a Q0) - b log(a Q0 + Q) + (sum_j log P_j - log |A|) / 2 + constant
+         with b = (a + n - k) / 2, the sum over positive penalties: the evidence, by which priors of one design are compared
 Equation (5) is exact at fixed penalties: it is the rank-one update of A by Sherman and Morrison.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._validation import whole_number
 from ..errors import MethodError
 from ..numerics import Array, lapack, single_threaded
 from ..space.encoding import Encoding
-from ..space.parameters import Choice, Numeric
+from ..space.space import Space
 from .base import CostModel, CostObservations, CostPosterior, WarmStart
+from .features import CostFeatures, checked_features, named_parameters
 
 PRIOR_NOISE = 1.0  # Q0, a variance of log cost: before any data a cost is off by a factor of about e
 PRIOR_OBSERVATIONS = 1.0  # a: what that prior counts as
@@ -50,6 +50,7 @@ MIN_FREE_LEVERAGE = 1e-10  # 1 - h_i below this is rounding: nothing is left to 
 
 RIDGE_STRENGTHS = (1.0, 0.1, 0.01, 0.001)  # that the selection tries; the strongest first, so that it wins ties
 ALL_FEATURES_STRENGTH = 0.1  # without selection: weights of three standard deviations of the noise are no surprise
+NAMED_FEATURES_STRENGTH = 0.1  # the same for named ones
 SELECTION_MARGIN = 1.0  # a further hyperparameter must lower PRESS by this / n of itself
 NEGLIGIBLE_ERROR = 0.01  # of log cost (1 %): not worth a further hyperparameter
 
@@ -60,7 +61,7 @@ class LinearCost(CostModel):
 
     Use it where costs grow like powers, as most training times do. It needs the fewest trials.
 
-    features  how many hyperparameters at most, found by leave-one-out; None: all of them
+    features  which hyperparameters, by name; or how many at most, found by leave-one-out; None: all of them
 
     >>> space = st.Space(depth=st.Int(1, 16), lr=st.Float(0, 1))
     >>> study = st.Study(space, method=st.EIpu(), cost_model=st.LinearCost(features=1))
@@ -68,27 +69,53 @@ class LinearCost(CostModel):
     ...     _ = study.add({"depth": depth, "lr": 0.5}, value=0.1, cost=3.0 * depth)
     >>> study.context.cost.name
     'linear in depth'
+    >>> st.LinearCost(features=("depth",))
+    LinearCost(features=('depth',))
     """
 
-    features: int | None = 3
+    features: int | Sequence[str] | None = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", checked_features("LinearCost", self.features))
+
+    def check_space(self, space: Space) -> None:
+        if isinstance(self.features, tuple):
+            named_parameters("LinearCost", self.features, space)
 
     @single_threaded
     def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> LinearPosterior:
         features = CostFeatures(encoding)
         F = features(costs.U)
-        if self.features is None:
+        if isinstance(self.features, tuple):
+            chosen, strength = named_parameters("LinearCost", self.features, encoding.space), NAMED_FEATURES_STRENGTH
+        elif self.features is None:
             chosen, strength = list(range(len(encoding.space))), ALL_FEATURES_STRENGTH
         else:
+            assert isinstance(self.features, int)
             chosen, strength = select(F, features.groups, costs.log_cost, self.features)
         return LinearPosterior.given(features, chosen, strength, F, costs.log_cost)
 
 
-def checked_features(model: str, features: object) -> int | None:
-    """A number of features, or None for all; a MethodError for anything else."""
-    return None if features is None else whole_number(features, f"{model}: features (None for all)", 1)
+@dataclass(frozen=True)
+class WeightPrior:
+    """What weights are expected to be before the data, equation (2); the intercept comes first.
+
+    noise  Q0 and a: the variance of the noise, and the number of observations that this counts as
+    """
+
+    mean: Array
+    penalty: Array
+    noise: tuple[float, float]
+
+    @classmethod
+    def of_strength(cls, strength: float, columns: int) -> WeightPrior:
+        """Weights around 0, all alike."""
+        return cls(np.zeros(columns + 1), penalties(strength, columns), (PRIOR_NOISE, PRIOR_OBSERVATIONS))
+
+    @property
+    def proper(self) -> bool:
+        """Whether it says something about the intercept too, so that a cost can be predicted from no observation."""
+        return bool(self.penalty[0] > 0.0)
 
 
 @dataclass(frozen=True)
@@ -99,21 +126,25 @@ class LinearPosterior(CostPosterior):
     features: CostFeatures
     parameters: tuple[int, ...]
     columns: NDArray[np.intp]
-    strength: float
+    prior: WeightPrior
     ridge: Ridge
     gamma: Array
 
     @classmethod
-    def given(cls, features: CostFeatures, parameters: list[int], strength: float, F: Array, gamma: Array) -> LinearPosterior:
-        """The posterior for a known selection and ridge strength."""
-        if len(gamma) == 0:
-            raise MethodError("a cost model needs at least one observed cost")
+    def given(
+        cls, features: CostFeatures, parameters: list[int], prior: WeightPrior | float, F: Array, gamma: Array, name: str = ""
+    ) -> LinearPosterior:
+        """The posterior for a known selection, and a prior of the weights or a ridge strength."""
         columns = features.columns(parameters)
-        ridge = Ridge.solve(with_intercept(F[:, columns]), gamma, penalties(strength, len(columns)))
+        if isinstance(prior, float):
+            prior = WeightPrior.of_strength(prior, len(columns))
+        if len(gamma) == 0 and not prior.proper:
+            raise MethodError("a cost model needs at least one observed cost")
+        ridge = Ridge.solve(with_intercept(F[:, columns]), gamma, prior.penalty, prior.noise, prior.mean)
         names = [features.encoding.space.names[j] for j in parameters]
         everything = len(names) == len(features.encoding.space)
-        name = "linear" if everything else f"linear in {', '.join(names)}" if names else "constant"
-        return cls(name, features, tuple(parameters), columns, strength, ridge, gamma)
+        name = name or ("linear" if everything else f"linear in {', '.join(names)}" if names else "constant")
+        return cls(name, features, tuple(parameters), columns, prior, ridge, gamma)
 
     def design(self, U: Array) -> Array:
         """X at points."""
@@ -192,19 +223,39 @@ class Ridge:
     leverage: Array  # h
     quadratic: float  # Q
     noise: float  # sigma^2
+    log_penalty: float  # the sum of log P_j over positive penalties
     prior: tuple[float, float] = (PRIOR_NOISE, PRIOR_OBSERVATIONS)  # Q0, a
+    free: float = 1.0  # k
 
     @classmethod
     def solve(
-        cls, X: Array, y: Array, penalty: Array, prior: tuple[float, float] = (PRIOR_NOISE, PRIOR_OBSERVATIONS)
+        cls,
+        X: Array,
+        y: Array,
+        penalty: Array,
+        prior: tuple[float, float] = (PRIOR_NOISE, PRIOR_OBSERVATIONS),
+        mean: Array | None = None,
     ) -> Ridge:
+        """Weights around ``mean`` (0 unless given), equations (2) to (4)."""
         inverse = _inverse(X.T @ X + np.diag(penalty))
-        weights = inverse @ (X.T @ y)
-        error = y - X @ weights
+        off = y if mean is None else y - X @ mean
+        change = inverse @ (X.T @ off)
+        error = off - X @ change
         leverage = np.minimum(np.einsum("ij,jk,ik->i", X, inverse, X), 1.0)
-        quadratic = float(error @ error + weights @ (penalty * weights))  # (3)
-        Q0, a = prior
-        return cls(weights, inverse, error, leverage, quadratic, (a * Q0 + quadratic) / (a + len(y) - 1.0), prior)  # (4)
+        quadratic = float(error @ error + change @ (penalty * change))  # (3)
+        (Q0, a), free = prior, 0.0 if penalty[0] > 0.0 else 1.0
+        noise = (a * Q0 + quadratic) / (a + len(y) - free)  # (4)
+        log_penalty = float(np.log(penalty[penalty > 0.0]).sum())
+        weights = change if mean is None else mean + change
+        return cls(weights, inverse, error, leverage, quadratic, noise, log_penalty, prior, free)
+
+    @property
+    def log_evidence(self) -> float:
+        """Equation (7), without the constant that every prior of the same data and free intercept has."""
+        (Q0, a), b = self.prior, (self.prior[1] + len(self.error) - self.free) / 2.0
+        log_inverse = float(np.linalg.slogdet(self.inverse)[1])
+        gammas = math.lgamma(b) - math.lgamma(a / 2.0) + a / 2.0 * math.log(a * Q0)
+        return gammas - b * math.log(a * Q0 + self.quadratic) + 0.5 * (self.log_penalty + log_inverse)
 
     @property
     def free_leverage(self) -> Array:
@@ -227,11 +278,11 @@ class Ridge:
         """sigma^2 without each row, equation (5)."""
         Q0, a = self.prior
         rest = np.maximum(self.quadratic - self.error**2 / self.free_leverage, 0.0)
-        return np.asarray((a * Q0 + rest) / np.maximum(a + len(self.error) - 2.0, a))
+        return np.asarray((a * Q0 + rest) / np.maximum(a + len(self.error) - 1.0 - self.free, a))
 
     def leave_one_out(self, y: Array) -> tuple[Array, Array]:
-        """Mean and variance of each row predicted from the others; the only row is unknown without itself."""
-        if len(y) < 2:
+        """Mean and variance of each row predicted from the others; the only row is unknown without itself, unless by prior."""
+        if len(y) < 1.0 + self.free:
             return np.full(len(y), UNKNOWN_MEAN), np.full(len(y), UNKNOWN_VARIANCE)
         return y - self.leave_one_out_error, self.leave_one_out_noise / self.free_leverage
 
@@ -258,100 +309,3 @@ def with_intercept(F: Array) -> Array:
 def penalties(strength: float, columns: int) -> Array:
     """0 for the intercept, ``strength`` for the others."""
     return np.concatenate([[0.0], np.full(columns, strength)])
-
-
-# -- features -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class CostFeatures:
-    """The map from points U (m x D) to cost features F, and the pull-back of gradients."""
-
-    encoding: Encoding
-
-    @property
-    def groups(self) -> NDArray[np.intp]:
-        """The parameter that each column belongs to."""
-        return self.encoding.groups
-
-    @cached_property
-    def first(self) -> NDArray[np.intp]:
-        """The first column of each parameter."""
-        return np.searchsorted(self.groups, np.arange(len(self.encoding.space)))
-
-    @cached_property
-    def axes(self) -> list[_Axis | None]:
-        """The feature of each numeric parameter; None for a choice."""
-        return [None if isinstance(parameter, Choice) else _Axis.of(parameter) for parameter in self.encoding.space.values()]
-
-    def columns(self, parameters: list[int]) -> NDArray[np.intp]:
-        """The columns of some parameters (numbered as in the space)."""
-        return np.flatnonzero(np.isin(self.groups, parameters))
-
-    def __call__(self, U: Array) -> Array:
-        """F at points that may be relaxed: a whole number between two values is taken as lying between them."""
-        F = np.empty((len(U), len(self.groups)))
-        for j, (parameter, axis, start) in enumerate(zip(self.encoding.space.values(), self.axes, self.first, strict=True)):
-            if axis is not None:
-                F[:, start] = axis.value(U[:, j])
-                continue
-            levels = parameter.levels or 1
-            level = parameter.index(U[:, j])
-            if levels == 2:
-                F[:, start] = level - 0.5
-            else:
-                F[:, start : start + levels] = (level[:, None] == np.arange(levels)) - 1.0 / levels
-        if self.encoding.conditional:
-            F[~self.encoding.space.active(U)[:, self.groups]] = 0.0
-        return F
-
-    def pull_back(self, U: Array, dF: Array) -> Array:
-        """The gradient with respect to U, given that with respect to F; zero for choices and inactive parameters."""
-        dU = np.zeros(U.shape)
-        for j, (axis, start) in enumerate(zip(self.axes, self.first, strict=True)):
-            if axis is not None:
-                dU[:, j] = dF[:, start] * axis.derivative(U[:, j])
-        if self.encoding.conditional:
-            dU[~self.encoding.space.active(U)] = 0.0
-        return dU
-
-
-@dataclass(frozen=True)
-class _Axis:
-    """A numeric parameter as a feature: f(t) with t = (u - offset) scale, 0 at the lowest value and 1 at the highest.
-
-    rise    (high - low) / low when the feature is the logarithm of a value that is linear in u; else None: f = t - 1/2
-
-    Beyond the ends (half a bin for whole numbers) the logarithm continues along its tangent, so that it is smooth and finite even
-    where the value itself would be zero.
-    """
-
-    offset: float
-    scale: float
-    rise: float | None
-
-    @classmethod
-    def of(cls, parameter: Numeric) -> _Axis:
-        low, high = map(float, parameter.to_unit(np.array([parameter.low, parameter.high])))
-        top = parameter.high
-        if parameter.levels is not None and parameter.step is not None:  # the highest value may lie below ``high``
-            top = parameter.low + (parameter.levels - 1) * parameter.step
-        rise = (top - parameter.low) / parameter.low if parameter.low > 0 and not parameter.log else 0.0
-        curved = 1e-6 < rise < 1e150  # over a narrow range the logarithm is linear; above 1e150 it cannot be computed
-        return cls(low, 1.0 / (high - low) if high > low else 0.0, rise if curved else None)
-
-    def value(self, u: Array) -> Array:
-        """f(u), equation (2)."""
-        t = (u - self.offset) * self.scale
-        if self.rise is None:
-            return t - 0.5
-        inside = np.clip(t, 0.0, 1.0)
-        log_value = np.log1p(self.rise * inside) + self.rise * (t - inside) / (1.0 + self.rise * inside)
-        return np.asarray(log_value / np.log1p(self.rise) - 0.5)
-
-    def derivative(self, u: Array) -> Array:
-        """df/du."""
-        if self.rise is None:
-            return np.full(u.shape, self.scale)
-        inside = np.clip((u - self.offset) * self.scale, 0.0, 1.0)
-        return np.asarray(self.scale * self.rise / (1.0 + self.rise * inside) / np.log1p(self.rise))

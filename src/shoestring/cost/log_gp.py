@@ -23,6 +23,7 @@ acquisition functions for cost-aware Bayesian optimization" (2020), section 3.2.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -32,22 +33,14 @@ from numpy.typing import NDArray
 from ..errors import MethodError
 from ..numerics import Array, single_threaded
 from ..space.encoding import Encoding
+from ..space.space import Space
 from ..surrogate.gp import GP, SAMPLE_ROWS
 from ..surrogate.marginal_likelihood import TAU2, Layout
 from ..surrogate.posterior import Posterior
 from ..surrogate.subset import sample_by_rank
 from .base import CostModel, CostObservations, CostPosterior, WarmStart, theta_of
-from .linear import (
-    PRIOR_NOISE,
-    PRIOR_OBSERVATIONS,
-    UNKNOWN_MEAN,
-    UNKNOWN_VARIANCE,
-    CostFeatures,
-    LinearCost,
-    LinearPosterior,
-    checked_features,
-    select,
-)
+from .features import CostFeatures, checked_features, named_parameters
+from .linear import PRIOR_NOISE, PRIOR_OBSERVATIONS, UNKNOWN_MEAN, UNKNOWN_VARIANCE, LinearCost, LinearPosterior, select
 
 SPECIFICATION = GP(output="standard")
 MIN_COSTS_FOR_SELECTION = 4  # observations: with fewer no feature can be said to matter more than another
@@ -59,7 +52,7 @@ class LogGPCost(CostModel):
 
     Use it where costs have no simple form and trials are many; ``ResidualGPCost`` combines it with the linear model.
 
-    features  over the k most informative hyperparameters; None: all of them
+    features  over which hyperparameters, by name; or over the k most informative ones; None: all of them
 
     >>> study = st.Study(st.Space(depth=st.Int(1, 16)), method=st.EIpu(), cost_model=st.LogGPCost())
     >>> for depth in (1, 2, 4, 8, 16):
@@ -68,21 +61,29 @@ class LogGPCost(CostModel):
     'GP'
     """
 
-    features: int | None = None
+    features: int | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", checked_features("LogGPCost", self.features))
+
+    def check_space(self, space: Space) -> None:
+        if isinstance(self.features, tuple):
+            named_parameters("LogGPCost", self.features, space)
 
     @single_threaded
     def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> GPCostPosterior:
         if len(costs) == 0:
             raise MethodError("a cost model needs at least one observed cost")
-        if self.features is None or len(costs) < MIN_COSTS_FOR_SELECTION:
+        if isinstance(self.features, tuple):
+            chosen = named_parameters("LogGPCost", self.features, encoding.space)
+        elif self.features is None or len(costs) < MIN_COSTS_FOR_SELECTION:
             start = theta_of(warm_start, "GPCostPosterior")
             return fit_process(costs.U, costs.log_cost, encoding, range(len(encoding.space)), "GP", start)
-        F = CostFeatures(encoding)(costs.U)
-        chosen, _ = select(F, encoding.groups, costs.log_cost, self.features, all_of_them=True)
-        chosen = chosen or [0]  # all evaluations at one point: every parameter is as uninformative as any other
+        else:
+            assert isinstance(self.features, int)
+            F = CostFeatures(encoding)(costs.U)
+            chosen, _ = select(F, encoding.groups, costs.log_cost, self.features, all_of_them=True)
+            chosen = chosen or [0]  # all evaluations at one point: every parameter is as uninformative as any other
         names = ", ".join(encoding.space.names[j] for j in chosen)
         return fit_process(costs.U, costs.log_cost, encoding, chosen, f"GP over {names}")
 
@@ -156,7 +157,7 @@ class ResidualGPCost(CostModel):
 
     Use it where costs grow like powers on the whole, with exceptions; plain ``LinearCost`` is enough where there are none.
 
-    features  of the linear model: how many hyperparameters at most; None: all of them
+    features  of the linear model: which hyperparameters, by name; or how many at most; None: all of them
 
     >>> study = st.Study(st.Space(depth=st.Int(1, 16)), method=st.EIpu(), cost_model=st.ResidualGPCost())
     >>> for depth in (1, 2, 4, 8, 16):
@@ -165,17 +166,27 @@ class ResidualGPCost(CostModel):
     'linear + GP'
     """
 
-    features: int | None = 3
+    features: int | Sequence[str] | None = 3
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", checked_features("ResidualGPCost", self.features))
 
+    def check_space(self, space: Space) -> None:
+        if isinstance(self.features, tuple):
+            named_parameters("ResidualGPCost", self.features, space)
+
     @single_threaded
     def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> ResidualPosterior:
         linear = LinearCost(self.features).fit(costs, encoding)
-        start, everything = theta_of(warm_start, "ResidualPosterior"), range(len(encoding.space))
-        rest = fit_process(costs.U, linear.ridge.error, encoding, everything, "GP", start)
-        return ResidualPosterior(f"{linear.name} + GP", linear, rest, linear.design(costs.U), rest.theta)
+        return with_residuals(linear, costs, encoding, theta_of(warm_start, "ResidualPosterior"))
+
+
+def with_residuals(
+    linear: LinearPosterior, costs: CostObservations, encoding: Encoding, start: Array | None = None
+) -> ResidualPosterior:
+    """A fitted linear model, and a GP over every hyperparameter on its residuals; ``start``: hyperparameters of the last fit."""
+    rest = fit_process(costs.U, linear.ridge.error, encoding, range(len(encoding.space)), "GP", start)
+    return ResidualPosterior(f"{linear.name} + GP", linear, rest, linear.design(costs.U), rest.theta)
 
 
 @dataclass(frozen=True)

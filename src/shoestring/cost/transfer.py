@@ -1,18 +1,19 @@
 """A cost model transferred from earlier studies: useful from the first trial on, corrected by what this study observes.
 
 A regressor is fitted to the earlier rows (config, meta-features, cost) once for each space (``transfer_regressors``). Configs
-that do not fit the space are skipped. The costs that this study observes then select one of three candidates, by their
-leave-one-out log predictive density.
+that do not fit the space are skipped. Its prediction is the prior mean of log cost. How far it can be off, as a whole and in the
+slope of each hyperparameter, was learned on earlier tasks that it had not seen. So a few costs change it as much as they should.
 
 Notation
-    q(x)                        the transferred prediction of log cost; tau^2, sigma^2 its variances between and within tasks
+    q(x)                        the transferred prediction of log cost
+    V, sigma^2                  variances of its error between tasks (intercept, slopes) and within one
     d_i = gamma_i - q(x_i)      its error in this study
-    shifted     q + b, b ~ N(0, tau^2): this task as a whole costs more or less than predicted
-    corrected   q + the online model fitted to d
-    online      the online model fitted to gamma: the transfer is overruled
+    (1)  corrected   q + b_0 + sum_k b_k f_k, fitted to d by ridge regression with b ~ N(0, diag(V)): first mostly a shift
+    (2)  with a GP   the same and a GP on what is left of d
+    (3)  overruled   the online model fitted to gamma alone
 
-Below MIN_COSTS_FOR_CORRECTION observations only the shift is possible. It is a ridge regression on a constant, with the penalty
-sigma^2 / tau^2, so its leave-one-out predictions are in closed form.
+Below MIN_COSTS_FOR_MIXTURE observations only (1) is used. From there on the three are mixed by their leave-one-out predictions of
+this study's costs, as in ``auto``.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ from ..numerics import Array
 from ..space.encoding import Encoding
 from ..space.parameters import Choice
 from ..space.space import Space
-from .auto import score
-from .base import CostModel, CostObservations, CostPosterior, WarmStart
-from .linear import CostFeatures, LinearCost, Ridge
+from .auto import MIN_COSTS_FOR_MIXTURE, SCORE_TEMPERATURE, mix, score
+from .base import CostModel, CostObservations, CostPosterior, WarmStart, theta_of
+from .features import CostFeatures
+from .linear import LinearCost, LinearPosterior, WeightPrior
+from .log_gp import with_residuals
 from .transfer_regressors import REGRESSORS, FittedRegressor, fit_regressor
 
 PRIOR_OBSERVATIONS = 4.0  # what the offline estimate of sigma^2 counts as
-MIN_COSTS_FOR_CORRECTION = 3  # observations: with fewer the transfer is only shifted
+PRIOR_WEIGHTS = (3.0, 3.0, 1.0)  # of the three parts before any score: the transfer has to be overruled by evidence
 DIFFERENCE_STEP = 0.01  # of the unit cube: wide, since trees and nearest neighbours are locally constant
 
 Meta = Mapping[str, float]
@@ -148,19 +151,22 @@ class TransferCost(CostModel):
         return tuple(name for name in self.meta if all(name in row.meta for row in self.rows))
 
     def fit(self, costs: CostObservations, encoding: Encoding, warm_start: WarmStart | None = None) -> CostPosterior:
-        return select_candidate(transferred(self, encoding), costs, encoding, self.online)
+        return hand_over(transferred(self, encoding), costs, encoding, self.online, warm_start)
+
+    def check_space(self, space: Space) -> None:
+        if isinstance(self.online, CostModel):
+            self.online.check_space(space)
 
 
 def transferred(model: TransferCost, encoding: Encoding) -> TransferredLogCost:
     """The transferred prediction in a space."""
-    regressor, used = _fitted(model, encoding.space)
-    meta = np.array([_scale(model, name)(model.meta[name]) for name in model.shared_meta], dtype=float)
+    regressor, used, meta = _fitted(model, encoding.space)
     return TransferredLogCost(f"transferred ({model.regressor}, {used} rows)", CostFeatures(encoding), regressor, meta)
 
 
 @lru_cache(maxsize=8)
-def _fitted(model: TransferCost, space: Space) -> tuple[FittedRegressor, int]:
-    """The regressor fitted to the rows, and how many rows were used. Cached, since an MLP takes seconds."""
+def _fitted(model: TransferCost, space: Space) -> tuple[FittedRegressor, int, Array]:
+    """The regressor fitted to the rows, how many rows were used, and M of this task. Cached, since an MLP takes seconds."""
     points, rows = [], []
     for row in model.rows:
         try:
@@ -172,10 +178,12 @@ def _fitted(model: TransferCost, space: Space) -> tuple[FittedRegressor, int]:
     if not rows:
         raise MethodError(f"TransferCost: none of the {len(model.rows)} rows fits the space ({', '.join(space.names)})")
     F = CostFeatures(Encoding(space))(np.array(points))
-    M = [[_scale(model, name)(row.meta[name]) for name in model.shared_meta] for row in rows]
+    scales = {name: _scale(model, name) for name in model.shared_meta}
+    M = [[scale(row.meta[name]) for name, scale in scales.items()] for row in rows]
+    meta = np.array([scale(model.meta[name]) for name, scale in scales.items()], dtype=float)
     G: Array = np.column_stack([F, np.array(M, dtype=float).reshape(len(rows), -1)])
     _, tasks = np.unique([row.task for row in rows], return_inverse=True)
-    return fit_regressor(model.regressor, G, np.log([row.cost for row in rows]), tasks), len(rows)
+    return fit_regressor(model.regressor, G, np.log([row.cost for row in rows]), tasks, Encoding(space).groups), len(rows), meta
 
 
 def _scale(model: TransferCost, name: str) -> Callable[[float], float]:
@@ -192,6 +200,12 @@ class TransferredLogCost:
     features: CostFeatures
     regressor: FittedRegressor
     meta: Array
+
+    @property
+    def error_prior(self) -> WeightPrior:
+        """What its error in this task is expected to be, from its errors in held-out earlier tasks."""
+        between, within = self.regressor.between, self.regressor.within
+        return WeightPrior(np.zeros(len(between)), within / between, (within, PRIOR_OBSERVATIONS))
 
     def __call__(self, U: Array) -> Array:
         if len(U) == 0:
@@ -218,52 +232,29 @@ class TransferredLogCost:
         return value, gradient
 
 
-def select_candidate(
-    transfer: TransferredLogCost, costs: CostObservations, encoding: Encoding, online: CostModel
+def hand_over(
+    transfer: TransferredLogCost, costs: CostObservations, encoding: Encoding, online: CostModel, warm_start: WarmStart | None
 ) -> CostPosterior:
-    """The candidate that predicts the costs of this study best. Ties and few data go to the transferred one."""
+    """The transferred prediction and what this study's costs make of it, equations (1) to (3)."""
     base = transfer(costs.U)
     errors = costs.with_gamma(costs.log_cost - base)
-    shift = Shift.fitted(errors.log_cost, transfer.regressor.tau2, transfer.regressor.sigma2)
-    name = transfer.name if len(costs) == 0 else f"{transfer.name} + shift"
-    best: CostPosterior = Corrected(name, transfer, base, shift)
-    if len(costs) < MIN_COSTS_FOR_CORRECTION:
-        return best
-    correction = online.fit(errors, encoding)
-    corrected = Corrected(f"{transfer.name} + {correction.name}", transfer, base, correction)
-    for candidate in (corrected, Overruling(online.fit(costs, encoding))):
-        if score(candidate, costs) > score(best, costs):
-            best = candidate
-    return best
-
-
-@dataclass(frozen=True)
-class Shift(CostPosterior):
-    """b, the same everywhere; ``errors`` are d."""
-
-    name: str
-    mean: float
-    variance: float
-    errors: Array
-    ridge: Ridge | None
-
-    @classmethod
-    def fitted(cls, errors: Array, tau2: float, sigma2: float) -> Shift:
-        if len(errors) == 0:
-            return cls("shift", 0.0, tau2 + sigma2, errors, None)
-        ridge = Ridge.solve(np.ones((len(errors), 1)), errors, np.array([sigma2 / tau2]), (sigma2, PRIOR_OBSERVATIONS))
-        return cls("shift", float(ridge.weights[0]), ridge.noise * (1.0 + float(ridge.inverse[0, 0])), errors, ridge)
-
-    def log_cost(self, U: Array) -> tuple[Array, Array]:
-        return np.full(len(U), self.mean), np.full(len(U), self.variance)
-
-    def log_cost_with_gradient(self, U: Array) -> tuple[Array, Array, Array, Array]:
-        return *self.log_cost(U), np.zeros(U.shape), np.zeros(U.shape)
-
-    def leave_one_out(self) -> tuple[Array, Array]:
-        if self.ridge is None:
-            return self.errors, self.errors  # both empty
-        return self.errors - self.ridge.leave_one_out_error, self.ridge.leave_one_out_noise / self.ridge.free_leverage
+    everything = list(range(len(encoding.space)))
+    F = transfer.features(costs.U)
+    linear = LinearPosterior.given(transfer.features, everything, transfer.error_prior, F, errors.log_cost)
+    name = transfer.name if len(costs) == 0 else f"{transfer.name} + shift and slopes"
+    corrected = Corrected(name, transfer, base, linear)
+    if len(costs) < MIN_COSTS_FOR_MIXTURE:
+        return corrected
+    last = {entry["kind"]: entry for entry in (warm_start or {}).get("parts", ())} or {(warm_start or {}).get("kind"): warm_start}
+    start = theta_of(last.get("CorrectedByGP"), "CorrectedByGP")
+    residual = with_residuals(linear, errors, encoding, start)
+    parts: list[CostPosterior] = [
+        corrected,
+        CorrectedByGP(f"{name} + GP", transfer, base, residual, residual.theta),
+        Overruling(online.fit(costs, encoding)),
+    ]
+    scores = np.array([score(part, costs) for part in parts])
+    return mix(parts, np.log(PRIOR_WEIGHTS) + scores / SCORE_TEMPERATURE)
 
 
 @dataclass(frozen=True)
@@ -287,6 +278,13 @@ class Corrected(CostPosterior):
     def leave_one_out(self) -> tuple[Array, Array]:
         mean, variance = self.correction.leave_one_out()
         return self.base + mean, variance
+
+
+@dataclass(frozen=True)
+class CorrectedByGP(Corrected):
+    """The same with a GP in the correction; ``theta`` are its hyperparameters."""
+
+    theta: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ def check_parts(space: Space, method: Method, model: Surrogate, cost_model: Cost
             f"method={name} needs covariances that only st.GP(), st.VFE() and st.FITC() have, not {_name(model)}; "
             "leave model= out, or use an acquisition such as st.EI()"
         )
+    if isinstance(cost_model, CostModel):
+        cost_model.check_space(space)
     if not is_own_class(cost_model):
         probe_cost_model(space, cost_model)
     foreign = [part for part in (model, acquisition) if part is not None and not is_own_class(part)]
