@@ -93,7 +93,7 @@ def summarise(options: argparse.Namespace, folder: Path, suite: str, length: int
     draw(found, report, asked, suite, folder)
     print(text.overview(suite, report), text.table(suite, report), sep="\n\n", end="\n\n")
     if not crossval:
-        print(text.stops(report), end="\n\n")
+        print(text.stops(report), text.adjusted(report), sep="\n\n", end="\n\n")
     print(text.equal(report), text.targets(suite, report["targets"]), sep="\n\n", end="\n\n")
     return report
 

@@ -4,6 +4,11 @@
     RTC = (t_T - t_es) / t_T                 t the cost of the evaluations up to there
 
 A run that is not stopped has RYC = RTC = 0.
+
+Cost-adjusted regret (Xie et al., "Cost-aware stopping for Bayesian optimization") is regret + price * cost, whether the run was
+stopped or not. Made comparable over problems, in units of what a run has gained after its first evaluations:
+
+    CAR = regret / gain + lambda * t_es / t_T,    gain = median of the first values - best of all,    price = lambda gain / t_T
 """
 
 from collections.abc import Sequence
@@ -11,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+FIRST_VALUES = 20  # evaluations before a rule is asked
 ROUNDING = 1e-9  # relative; what is stored has eight digits
 
 
@@ -23,6 +29,12 @@ class Judged:
     rtc_trials: float
     stopped: bool
     regret: float
+    left: float = float("nan")  # the true regret at the end, stopped or not, in units of the gain
+    paid: float = float("nan")  # cost up to there over the cost of all evaluations
+
+    def cost_adjusted(self, weight: float) -> float:
+        """CAR for lambda = ``weight``."""
+        return self.left + weight * self.paid
 
     def within(self, tolerance: float) -> bool:
         return self.regret <= tolerance * (1 + ROUNDING)
@@ -49,6 +61,11 @@ def regrets(values: Sequence[float], steps: Sequence[int], optimum: float) -> np
     return np.minimum.accumulate(values)[np.asarray(steps) - 1] - optimum
 
 
+def gain(values: Sequence[float]) -> float:
+    """What a run has gained after its first evaluations; 1 where it has gained nothing."""
+    return float(np.median(values[:FIRST_VALUES]) - np.min(values)) or 1.0
+
+
 def judge(
     values: Sequence[float], costs: Sequence[float], tests: Sequence[float], stop: int | None, optimum: float | None
 ) -> Judged:
@@ -61,4 +78,6 @@ def judge(
         rtc(last, n),
         stop is not None,
         left,
+        (values[incumbent(values, n)] - optimum) / gain(values) if optimum is not None else float("nan"),
+        sum(costs[:n]) / sum(costs),
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from benchmarks.termination.measures import gain
 from benchmarks.termination.recordings import Recording
 from benchmarks.termination.replay import Series
 from benchmarks.termination.stopping import Array, first_below, patience
@@ -20,6 +21,7 @@ TOLERANCES = (1e-4, 1e-3, 1e-2)
 FACTORS = (0.21, 0.5)
 CONVERGENCE = (10, 30, 50)
 EI, PI = (1e-8, 1e-12, 1e-16), (1e-4, 1e-8, 1e-12)
+WEIGHTS = (0.01, 0.1, 1.0)  # lambda of the cost-adjusted regret
 STAGNATION = 31  # Optuna's BestValueStagnationEvaluator at its default of 30: it stops once that is exceeded
 Stop = Callable[[Recording, Series | None], int | None]
 
@@ -73,6 +75,16 @@ def within_folds(label: str, variant: str, factor: float) -> Rule:
     return Rule(label, variant, stop)
 
 
+def priced(label: str, weight: float) -> Rule:
+    """``WorthIt`` at the price at which all evaluations together cost ``weight`` times what a run has gained."""
+
+    def stop(recording: Recording, series: Series | None) -> int | None:
+        assert series is not None
+        return first_below(series.steps, numbers(series), weight * gain(recording.values) / sum(recording.costs))
+
+    return Rule(label, "worth", stop)
+
+
 def all_rules(crossval: bool) -> list[Rule]:
     rules = [waiting(f"Conv_{i}", i) for i in CONVERGENCE]
     rules += [below(f"EI_{level:g}", "ei", level) for level in EI]
@@ -82,4 +94,5 @@ def all_rules(crossval: bool) -> list[Rule]:
             rules += [within_folds(f"{name}_{factor:g}", name, factor) for factor in FACTORS]
         elif variant.bound:
             rules += [below(f"{name}_{level:g}", name, level, strictly=False, tolerance=level) for level in TOLERANCES]
+    rules += [priced(f"worth_{weight:g}", weight) for weight in WEIGHTS]
     return [*rules, below("optuna_emmr", "optuna_emmr", 1.0), waiting("optuna_stagnation", STAGNATION)]

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from benchmarks.ranks import bootstrap
 from benchmarks.termination import resampling
 from benchmarks.termination.cases import Case
 from benchmarks.termination.measures import Judged, regrets
-from benchmarks.termination.rules import Rule, numbers
+from benchmarks.termination.rules import WEIGHTS, Rule, numbers
 from benchmarks.termination.variants import VARIANTS
 
 MEASURES = ("rtc", "rtc_trials", "ryc", "stopped")
@@ -40,6 +41,24 @@ def means(found: dict[str, list[Judged]]) -> dict[str, Any]:
     }
 
 
+def cost_adjusted(found: dict[str, list[Judged]]) -> dict[str, float]:
+    """The mean cost-adjusted regret by lambda, over problems and runs; {} where the optimum is not known."""
+    runs = [[one for one in judged if np.isfinite(one.left)] for judged in found.values()]
+    if not all(runs):
+        return {}
+    return {
+        f"{weight:g}": round(float(np.mean([np.mean([one.cost_adjusted(weight) for one in each]) for each in runs])), DIGITS)
+        for weight in WEIGHTS
+    }
+
+
+def exact_interval(successes: int, count: int) -> dict[str, float]:
+    """A share with its exact 95 % interval (Clopper and Pearson 1934): every run alike, problems not resampled."""
+    low = 0.0 if successes == 0 else float(special.betaincinv(successes, count - successes + 1, 0.025))
+    high = 1.0 if successes == count else float(special.betaincinv(successes + 1, count - successes, 0.975))
+    return {"value": round(successes / count, DIGITS), "low": round(low, DIGITS), "high": round(high, DIGITS)}
+
+
 def success(found: dict[str, list[Judged]], tolerance: float) -> dict[str, Any]:
     """The share of stopped runs whose true regret is within the tolerance; {} if none was stopped."""
     samples = [np.array([[one.stopped and one.within(tolerance), one.stopped] for one in runs], float) for runs in found.values()]
@@ -62,6 +81,9 @@ def entry(cases: Sequence[Case], rule: Rule) -> dict[str, Any]:
     if rule.tolerance is not None and any(np.isfinite(one.regret) for one in stopped):
         outcome["success"] = success(found, rule.tolerance)
         outcome["wrong"] = sum(not one.within(rule.tolerance) for one in stopped)
+        outcome["success_exact"] = exact_interval(len(stopped) - outcome["wrong"], len(stopped))
+    if adjusted := cost_adjusted(found):
+        outcome["cost_adjusted"] = adjusted
     outcome["by_problem"] = {
         name: {measure: round(float(np.mean([getattr(one, measure) for one in runs])), DIGITS) for measure in ("rtc", "ryc")}
         for name, runs in found.items()

@@ -64,7 +64,20 @@ def stops(report: dict[str, Any]) -> str:
         if "wrong" in found:
             theirs = published.STOPPED_AND_WRONG.get(label.removeprefix("paper_"))
             behind = f" ({theirs[0]}, {theirs[1]})" if theirs else ""
-            lines.append(f"  {label:<18}{found['stopped_runs']:>6} of {found['runs']}, wrong {found['wrong']}{behind}")
+            exact = f", within {_cell(found['success_exact'])} (exact)" if "success_exact" in found else ""
+            lines.append(f"  {label:<18}{found['stopped_runs']:>6} of {found['runs']}, wrong {found['wrong']}{exact}{behind}")
+    return "\n".join(lines)
+
+
+def adjusted(report: dict[str, Any]) -> str:
+    """Cost-adjusted regret by rule and lambda."""
+    rules = {label: found["cost_adjusted"] for label, found in report["rules"]["all"].items() if "cost_adjusted" in found}
+    if not rules:
+        return ""
+    weights = list(next(iter(rules.values())))
+    lines = ["Cost-adjusted regret (regret / gain + lambda * cost / cost of all), lower is better"]
+    lines.append(f"  {'lambda':<18}" + "".join(f"{weight:>10}" for weight in weights))
+    lines += [f"  {label:<18}" + "".join(f"{found[weight]:>10.4f}" for weight in weights) for label, found in rules.items()]
     return "\n".join(lines)
 
 

@@ -65,3 +65,26 @@ def test_a_resampled_figure_lies_within_its_interval():
     found = resampling.figure(samples, lambda mean: float(mean[0] / mean[1]))
     assert found["value"] == pytest.approx(0.5)
     assert found["low"] <= 0.5 <= found["high"]
+
+
+# -- cost-adjusted regret and exact intervals -------------------------------------------------------------------------
+
+
+def test_cost_adjusted_regret_by_hand():
+    values, costs = [4.0, 2.0, 3.0, 1.0], [1.0, 2.0, 3.0, 4.0]
+    stopped = measures.judge(values, costs, values, 2, optimum=0.5)
+    gain = 2.5 - 1.0  # the median of the first values less the best of all
+    assert stopped.cost_adjusted(0.1) == pytest.approx((2.0 - 0.5) / gain + 0.1 * 3 / 10)
+    whole = measures.judge(values, costs, values, None, optimum=0.5)
+    assert whole.cost_adjusted(0.1) == pytest.approx((1.0 - 0.5) / gain + 0.1)
+
+
+def test_the_exact_interval_of_a_share_against_the_binomial_distribution():
+    from scipy import stats
+
+    from benchmarks.termination.summary import exact_interval
+
+    found = exact_interval(18, 20)
+    assert stats.binom.sf(17, 20, found["low"]) == pytest.approx(0.025, abs=1e-3)
+    assert stats.binom.cdf(18, 20, found["high"]) == pytest.approx(0.025, abs=1e-3)
+    assert exact_interval(6, 6)["low"] == pytest.approx(0.025 ** (1 / 6), abs=1e-4)

@@ -11,7 +11,6 @@ from shoestring.space.encoding import Encoding
 from shoestring.surrogate.belief import fit_belief
 from shoestring.surrogate.kernels import Kernel
 from shoestring.surrogate.posterior import Posterior
-from shoestring.termination.base import rule_optimizer
 from shoestring.termination.regret import BoundModel, best_rows, beta_at, extremes
 from tests.problems import bowl, branin, mixed_space, mixed_value, plane, told_study
 
@@ -50,8 +49,7 @@ def test_the_bound_of_a_gp_on_two_points_by_hand():
         return mean - 2.0 * math.sqrt(max(variance, 0.0))
 
     lowest = min(by_hand(x) for x in np.linspace(0.0, 1.0, 20001))
-    optimizer = rule_optimizer(to_dataset(study.log), belief.encoding, anywhere=True)
-    high, low = extremes(belief, at, [optimizer], beta, math.inf)
+    high, low = extremes(belief, at, to_dataset(study.log), beta, math.inf)
     assert (high - low) / scale == pytest.approx(-1.0 - lowest, abs=1e-4)
 
 
@@ -151,6 +149,21 @@ def test_the_threshold_is_the_incumbents_cross_validation_error():
     assert sized.evidence["threshold"] == pytest.approx(math.sqrt((1 / 3 + ratio) * 0.02 / 3))
 
 
+def test_the_factor_of_the_folds_and_the_scale_of_beta_are_options():
+    """Ours_0.5 of the paper's table 3, and the beta of its figure 9."""
+    study = told([0.6 + i / 100 for i in range(25)], [[0.5 + i / 100, 0.7 + i / 100, 0.6 + i / 100] for i in range(25)])
+    assert st.RegretBound(fold_factor=0.5).threshold(study.log)[0] == pytest.approx(math.sqrt(0.5 * 0.02 / 3))
+    assert st.RegretBound(1.0, beta_scale=1.0).bound(study.log).beta == pytest.approx(5.0 * beta_at(25, 1, 0.1))
+    assert st.SureBound(1.0, beta_scale=1.0).bound(study.log).regret > st.SureBound(1.0).bound(study.log).regret
+
+
+def test_later_options_change_what_is_stored_only_where_they_are_used():
+    assert repr(st.SureBound(0.1)) == "SureBound(tolerance=0.1, top=0.5, delta=0.1, after=20, fold_sizes=None, train_sizes=None)"
+    assert repr(st.RegretBound(fold_factor=0.5)).endswith("train_sizes=None, fold_factor=0.5)")
+    assert repr(st.AutoStop()) == "AutoStop(price=None, tolerance=None, fold_sizes=None, train_sizes=None, cost_model=None)"
+    assert repr(st.AutoStop(share=0.01)).endswith("cost_model=None, share=0.01)")
+
+
 @pytest.mark.parametrize("folds", [None, [0.5, float("nan")]])
 def test_without_folds_there_is_no_threshold(folds):
     study = told([0.6 + i / 100 for i in range(25)], None if folds is None else [folds] * 25)
@@ -168,7 +181,7 @@ def test_a_bare_history_will_do():
 @pytest.mark.parametrize(
     "options",
     [{"tolerance": 0}, {"tolerance": -1.0}, {"tolerance": math.nan}, {"top": 0.0}, {"top": 1.5}, {"delta": 0}, {"after": 1},
-     {"after": 2.5}, {"fold_sizes": (3,)}, {"tolerance": "small"}],
+     {"after": 2.5}, {"fold_sizes": (3,)}, {"tolerance": "small"}, {"beta_scale": 0}, {"fold_factor": -1}],
 )
 def test_bad_input(options):
     with pytest.raises(MethodError, match="RegretBound"):

@@ -9,7 +9,7 @@ from tests.problems import branin, mixed_space, mixed_value, plane, told_study
 def test_it_is_the_larger_of_its_two_bounds(seed):
     study = told_study(plane(2), branin, 30, seed=seed)
     model = BoundModel.of(study.log, None)
-    narrow = model.bound(0.5, 0.1, caution=2.0).regret
+    narrow = model.bound(0.5, 0.1, scale=0.4).regret
     wide = model.bound(1.0, 0.1).regret
     assert st.SureBound(1.0).bound(study.log).regret == max(narrow, wide)
     assert st.SureBound(1.0).bound(study.log).regret >= st.RegretBound(1.0).bound(study.log).regret

@@ -9,7 +9,8 @@ ACQUISITIONS = [st.EI(), st.PI(), st.LCB(), st.EIpu(), st.EIAlpha(0.5), st.EICoo
 LOOK_AHEAD = [st.KG(), st.MES(), st.ES(20, 512), st.PES(), st.CFKG()]
 SURROGATES = [st.GP(), st.VFE(6), st.FITC(6)]
 RULES = [
-    st.Patience(9), st.RegretBound(0.1), st.SureBound(0.1), st.EIBelow(0.1), st.PIBelow(0.1), st.WorthIt(0.1), st.AutoStop(),
+    st.Patience(9), st.RegretBound(0.1), st.SureBound(0.1), st.RegretBelow(0.1), st.EIBelow(0.1), st.PIBelow(0.1),
+    st.WorthIt(0.1), st.AutoStop(),
 ]  # fmt: skip
 COST_MODELS = [st.AutoCost(), st.LinearCost(), st.LogGPCost(), st.ResidualGPCost()]
 

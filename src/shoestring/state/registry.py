@@ -39,7 +39,7 @@ METHODS = (
 )  # fmt: skip
 COSTS = ("AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost")
 SUBSETS = ("RandomSubset", "KMeansSubset", "SeedSubset")
-RULES = ("RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop")
+RULES = ("RegretBound", "SureBound", "RegretBelow", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop")
 KINDS = {  # what may stand in the text of each part of a study
     "method": METHODS,
     "stop": (*RULES, *COSTS),

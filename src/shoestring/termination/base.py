@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -140,6 +140,15 @@ class Joined(StopRule):
         if verdicts[-1].stop == self.every:  # all rules were checked
             return Verdict(self.every, ("; and " if self.every else "; ").join(v.reason for v in verdicts), evidence)
         return Verdict(verdicts[-1].stop, verdicts[-1].reason, evidence)
+
+
+def stored_text(rule: Any, added: tuple[str, ...]) -> str:
+    """The repr of a dataclass, without those of the ``added`` fields that have their default.
+
+    A rule is stored as its repr. So a field that was added later does not change what is stored of rules that do not use it.
+    """
+    shown = [each for each in fields(rule) if each.name not in added or getattr(rule, each.name) != each.default]
+    return f"{type(rule).__name__}({', '.join(f'{each.name}={getattr(rule, each.name)!r}' for each in shown)})"
 
 
 def check_rule_class(rule: Any) -> None:
