@@ -69,7 +69,7 @@ class OptunaSearcher:
 
 
 def optuna_distributions(problem: Problem) -> dict[str, Any]:
-    """The problem's space in Optuna's terms."""
+    """The problem's space in Optuna's terms: all parameters, since a fixed set of distributions has no conditions."""
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
     space: dict[str, Any] = {}
@@ -125,17 +125,18 @@ class ShoestringSearcher:
 
 
 def shoestring_space(problem: Problem) -> Any:
-    """The problem's space in Shoestring's terms."""
+    """The problem's space in Shoestring's terms, conditions included."""
     import shoestring as st
 
     space: dict[str, Any] = {}
     for dimension in problem.dimensions:
+        when = None if dimension.when is None else {dimension.when[0]: list(dimension.when[1])}
         if isinstance(dimension, Category):
-            space[dimension.name] = st.Choice(*dimension.options)
+            space[dimension.name] = st.Choice(*dimension.options, when=when)
         elif isinstance(dimension, Integer):
-            space[dimension.name] = st.Int(dimension.low, dimension.high, log=dimension.log)
+            space[dimension.name] = st.Int(dimension.low, dimension.high, log=dimension.log, when=when)
         else:
-            space[dimension.name] = st.Float(dimension.low, dimension.high, log=dimension.log)
+            space[dimension.name] = st.Float(dimension.low, dimension.high, log=dimension.log, when=when)
     return st.Space(**space)
 
 
