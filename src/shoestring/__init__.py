@@ -54,6 +54,7 @@ from .errors import (
 from .execution.dask_executor import DaskExecutor
 from .execution.ray_executor import RayExecutor
 from .optimize import maximize, minimize
+from .report.explain import Explanation
 from .report.result import Recommendation, Result
 from .report.trial_log import set_verbosity
 from .search.base import SearchMethod
@@ -78,17 +79,18 @@ from .termination.base import StopRule, Verdict
 from .termination.cost_benefit import WorthIt
 from .termination.no_improvement import Patience
 from .termination.regret import RegretBound, SureBound
+from .termination.regret_probability import RegretBelow
 
 __version__ = "0.1.0"
 
 __all__ = [  # in the order of the data flow
     "Space", "Float", "Int", "Choice", "Fidelity",
     "Study", "minimize", "maximize", "Budget", "Outcome", "Storage", "open_storage", "DaskExecutor", "RayExecutor",
-    "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Verdict",
+    "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Explanation", "Verdict",
     "GP", "VFE", "FITC", "RandomSubset", "KMeansSubset", "SeedSubset",
     "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
     "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "MES", "ES", "PES",
-    "RegretBound", "SureBound", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
+    "RegretBound", "SureBound", "RegretBelow", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
     "StudyError", "StorageError", "StorageUnavailable", "Away", "ObjectiveError", "ExecutionError", "TrialError",

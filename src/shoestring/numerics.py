@@ -119,3 +119,14 @@ def cholesky(K: Array, *, jitter: float = 1e-10) -> tuple[Array, float]:
         added = jitter * scale if added == 0.0 else 10.0 * added
         L, info = lapack.dpotrf(K + added * np.eye(len(K)), lower=1, clean=1)
     return L, added
+
+
+def log_mean(values: Array) -> tuple[Array, Array]:
+    """log of the mean of exp (over the first axis) and each one's share of it; NaN counts as nothing."""
+    values = np.where(np.isnan(values), -np.inf, values)
+    top = values.max(axis=0)
+    top = np.where(np.isfinite(top), top, 0.0)
+    parts = np.exp(values - top)
+    total = parts.sum(axis=0)
+    with np.errstate(divide="ignore"):
+        return top + np.log(total / len(values)), parts / np.where(total > 0.0, total, 1.0)

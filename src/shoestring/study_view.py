@@ -15,6 +15,7 @@ from .budget import Budget, read_budget
 from .cost.base import CostModel
 from .data.history import History
 from .data.trial import State, Trial
+from .report.explain import Explanation, explain
 from .report.importance import importance
 from .report.result import Recommendation
 from .search.base import Method, SearchContext
@@ -242,6 +243,17 @@ class StudyView:
         with self.state.lock:
             self.state.refresh()
             return importance(self.context)
+
+    def explain(self) -> Explanation:
+        """What the study does next and why, with what was rejected; what it expected of its last trial. Print it.
+
+        >>> study = st.minimize(lambda c: c["x"], st.Space(x=st.Float(0, 1)), 12).study
+        >>> "costs are left out" in str(study.explain())
+        True
+        """
+        with self.state.lock:
+            self.state.refresh()
+            return explain(self.context, self.method, self.rule, self.checked, self.budget)
 
     @property
     def context(self) -> SearchContext:

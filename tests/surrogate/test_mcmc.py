@@ -163,7 +163,7 @@ def test_large_data_are_sampled_for_the_chain_and_whole_in_the_posteriors():
 
 
 def test_where_nothing_can_be_drawn_the_most_probable_values_are_used_and_it_is_said(monkeypatch, caplog):
-    monkeypatch.setattr(MarginalLikelihood, "value", lambda self, theta: np.nan)
+    monkeypatch.setattr(MarginalLikelihood, "values", lambda self, theta: np.nan)
     study = told_study(plane(), bowl, 9)
     with caplog.at_level(logging.WARNING, "shoestring"):
         belief, encoding, _ = belief_of(study, MCMC)

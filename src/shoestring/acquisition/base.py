@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from ..errors import MethodError
-from ..numerics import Array, single_threaded
+from ..numerics import Array, log_mean, single_threaded
 from ..surrogate.belief import Belief
 from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Selection, Surface
 
@@ -45,6 +45,7 @@ class Acquisition:
     chooses_fidelity        it chooses fidelities too; else they are at their targets
     values_batches          with pending trials its value is that of the whole batch, so that a batch can be improved jointly
     needs_gaussian_process  it needs a surrogate with covariances in closed form: st.GP(), st.VFE() or st.FITC()
+    cheap_to_average        ``GP(inference="auto")`` integrates hyperparameters out for it while trials are few
     averages_samples        its ``select`` looks at all hyperparameter samples (``belief.samples``) itself
     seeks_information       its trials are asked for what they tell, not because they may be the best: this decides about pruning
     price                   what one unit of cost must gain, where it has such a price: ``stop="auto"`` uses it
@@ -63,6 +64,7 @@ class Acquisition:
     needs_budget: ClassVar[bool] = False
     chooses_fidelity: ClassVar[bool] = False
     values_batches: ClassVar[bool] = False
+    cheap_to_average: ClassVar[bool] = False
     averages_samples: ClassVar[bool] = False
     needs_gaussian_process: ClassVar[bool] = False
     seeks_information: ClassVar[bool] = False
@@ -160,14 +162,3 @@ def average(surfaces: Sequence[Surface], *, log_space: bool) -> Surface:
         return total, np.einsum("mi,mij->ij", shares, np.array(slopes)) if slopes else None
 
     return value
-
-
-def log_mean(values: Array) -> tuple[Array, Array]:
-    """log of the mean of exp (over the first axis) and each one's share of it; NaN counts as nothing."""
-    values = np.where(np.isnan(values), -np.inf, values)
-    top = values.max(axis=0)
-    top = np.where(np.isfinite(top), top, 0.0)
-    parts = np.exp(values - top)
-    total = parts.sum(axis=0)
-    with np.errstate(divide="ignore"):
-        return top + np.log(total / len(values)), parts / np.where(total > 0.0, total, 1.0)

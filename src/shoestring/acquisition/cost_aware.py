@@ -45,8 +45,24 @@ NO_BUDGET = '{} needs to know the budget: Study(..., budget="10m"), or minimize(
 MIN_TRIALS_LEFT = 20  # trials that the rest of a budget has to last for, however many there were
 
 
+class CostWeightedEI(Acquisition):
+    """EI / cost^alpha, with an alpha that ``exponent`` gives: what the weighted methods have in common."""
+
+    uses_cost: ClassVar[bool] = True
+    cheap_to_average: ClassVar[bool] = True
+
+    def exponent(self, belief: Belief) -> float:
+        raise NotImplementedError
+
+    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return cost_weighted_surface(LogEI().surface(belief, rng), belief, self.exponent(belief))
+
+    def averaged_surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        return cost_weighted_surface(LogEI().averaged_surface(belief, rng), belief, self.exponent(belief))
+
+
 @dataclass(frozen=True)
-class EIAlpha(Acquisition):
+class EIAlpha(CostWeightedEI):
     """EI / cost^alpha: between expected improvement (0) and expected improvement per unit of cost (1).
 
     Use it where costs differ and the budget is in trials or time. ``method="auto"`` then is ``EIAlpha(1.5)``.
@@ -60,17 +76,16 @@ class EIAlpha(Acquisition):
     """
 
     alpha: float = 0.5
-    uses_cost: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", number_between(self.alpha, "EIAlpha: alpha", 0))
 
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return cost_weighted_surface(LogEI().surface(belief, rng), belief, float(self.alpha))
+    def exponent(self, belief: Belief) -> float:
+        return float(self.alpha)
 
 
 @dataclass(frozen=True)
-class EIpu(Acquisition):
+class EIpu(CostWeightedEI):
     """Expected improvement per unit of cost, the plainest cost-aware method.
 
     It prefers cheap configs to the end. ``EICool`` starts like this and then spends more; ``CEI`` gives up only a set share of
@@ -82,14 +97,12 @@ class EIpu(Acquisition):
     True
     """
 
-    uses_cost: ClassVar[bool] = True
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return cost_weighted_surface(LogEI().surface(belief, rng), belief, 1.0)
+    def exponent(self, belief: Belief) -> float:
+        return 1.0
 
 
 @dataclass(frozen=True)
-class EICool(Acquisition):
+class EICool(CostWeightedEI):
     """EI / cost^alpha with alpha falling from 1 to 0 as the budget is spent: cheap evaluations first, expensive ones later.
 
     Use it with a budget in cost or time; it needs one.
@@ -101,13 +114,12 @@ class EICool(Acquisition):
     True
     """
 
-    uses_cost: ClassVar[bool] = True
     needs_budget: ClassVar[bool] = True
 
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+    def exponent(self, belief: Belief) -> float:
         if belief.spending is None:
             raise MethodError(NO_BUDGET.format("EICool"))
-        return cost_weighted_surface(LogEI().surface(belief, rng), belief, belief.spending.left_share)
+        return belief.spending.left_share
 
 
 @dataclass(frozen=True)
@@ -127,6 +139,7 @@ class CEI(Acquisition):
 
     lam: float = 0.1
     uses_cost: ClassVar[bool] = True
+    cheap_to_average: ClassVar[bool] = True
     averages_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -149,6 +162,7 @@ class PacedGittins(Acquisition):
 
     trials: int = 100
     uses_cost: ClassVar[bool] = True
+    cheap_to_average: ClassVar[bool] = True
     averages_samples: ClassVar[bool] = True
 
     def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:

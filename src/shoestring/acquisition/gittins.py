@@ -59,6 +59,7 @@ class Gittins(Acquisition):
 
     price: float | None = None
     uses_cost: ClassVar[bool] = True
+    cheap_to_average: ClassVar[bool] = True
     averages_samples: ClassVar[bool] = True
     log_space: ClassVar[bool] = False
 

@@ -26,8 +26,9 @@ from typing import ClassVar
 import numpy as np
 
 from .._validation import number_between
-from ..numerics import LOG_2PI, Array, log_Phi, special
+from ..numerics import LOG_2PI, Array, log_mean, log_Phi, special
 from ..surrogate.belief import Belief
+from ..surrogate.posterior import StackedPosteriors
 from .base import Acquisition
 from .optimize.optimizer import Surface
 
@@ -50,8 +51,14 @@ class LogEI(Acquisition):
     True
     """
 
+    cheap_to_average: ClassVar[bool] = True
+
     def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
         return improvement_surface(belief, lambda mean, deviation: log_expected_improvement(mean, deviation, belief.incumbent))
+
+    def averaged_surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
+        stacked = StackedPosteriors.of([each.objective for each in belief.samples]) if belief.hyperparameter_samples else None
+        return super().averaged_surface(belief, rng) if stacked is None else stacked_log_ei(belief, stacked)
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,7 @@ class PI(Acquisition):
     True
     """
 
+    cheap_to_average: ClassVar[bool] = True
     margin: float = 0.01
 
     def __post_init__(self) -> None:
@@ -102,6 +110,7 @@ class LCB(Acquisition):
     True
     """
 
+    cheap_to_average: ClassVar[bool] = True
     beta: float = 4.0
     log_space: ClassVar[bool] = False
 
@@ -137,13 +146,38 @@ def improvement_surface(belief: Belief, score: Score) -> Surface:
     return value
 
 
+def stacked_log_ei(belief: Belief, posteriors: StackedPosteriors) -> Surface:
+    """The logarithm of EI averaged over the hyperparameter samples, all of them evaluated together."""
+    feasibility, encoding = belief.feasibility, belief.encoding
+    best = np.array([each.incumbent for each in belief.samples])[:, None]
+
+    def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+        Z = U if encoding.identity else encoding.features(U)
+        if not gradient:
+            mean, variance = posteriors.mean_and_variance(Z)
+            total, _ = log_mean(log_expected_improvement(mean, np.sqrt(variance), best)[0])
+            return (total if feasibility is None else total + feasibility.log_probability(Z)), None
+        mean, variance, d_mean, d_variance = posteriors.with_gradients(Z)
+        deviation = np.sqrt(variance)
+        each, by_mean, by_deviation = log_expected_improvement(mean, deviation, best)
+        total, shares = log_mean(each)
+        slope = np.einsum("sm,smp->mp", shares * by_mean, d_mean)
+        slope += np.einsum("sm,smp->mp", shares * by_deviation / (2.0 * deviation), d_variance)
+        if feasibility is not None:
+            chance, d_chance = feasibility.log_probability_with_gradient(Z)
+            total, slope = total + chance, slope + d_chance
+        return total, slope if encoding.identity else encoding.pull_back(U, slope)
+
+    return value
+
+
 def negative_mean_surface(belief: Belief) -> Surface:
     """Minus the posterior mean; the probability of success is not counted."""
     alone = replace(belief, feasibility=None)
     return improvement_surface(alone, lambda mean, deviation: negative_lower_bound(mean, deviation, 0.0))
 
 
-def log_expected_improvement(mean: Array, deviation: Array, best: float) -> tuple[Array, Array, Array]:
+def log_expected_improvement(mean: Array, deviation: Array, best: float | Array) -> tuple[Array, Array, Array]:
     """log EI and its derivatives with respect to mean and deviation."""
     z = (best - mean) / deviation
     value, slope = log_h(z)

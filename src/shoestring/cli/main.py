@@ -14,12 +14,14 @@ Without a terminal no command waits for an answer.
 
 from __future__ import annotations
 
+import os
 import traceback
 from typing import Any
 
 import click
 
 from .. import ShoestringError, __version__
+from ..program.result_reader import shorten
 from .ask_tell import ask, enqueue, tell
 from .console import (
     EXIT_SIGINT,
@@ -37,7 +39,7 @@ from .doctor import doctor
 from .manage import completion, db, export, import_, replay, rm, stop
 from .plot import plot
 from .run import resume, run
-from .show import best, list_studies, show
+from .show import best, explain, list_studies, show
 
 EPILOG = """\b
 Examples:
@@ -45,6 +47,7 @@ Examples:
   shoestring run --param lr=log:1e-5:1e-1 --budget 10m -- python train.py --lr {lr}
   shoestring ls                      list the studies in shoestring.db
   shoestring best                    show the best settings so far
+  shoestring explain                 say what the study does next, and why
   shoestring run --help              show the options of a command
 
 \b
@@ -87,14 +90,22 @@ class CommandGroup(click.Group):
             raise CommandLineError(error, json_requested(), ctx.invoked_subcommand) from None
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
-        except Exception as error:  # a bug: show the traceback, but never a password in it
-            print_note(hide_passwords("".join(traceback.format_exception(error))))
-            message = f"unexpected error, please report it: {type(error).__name__}: {error}"
-            raise CommandError(message, shoestring_command("doctor")) from None
+        except Exception as error:
+            raise explained(error, ctx.invoked_subcommand or "") from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names in the order in which a user needs them, not sorted."""
         return list(self.commands)
+
+
+def explained(error: Exception, command: str) -> CommandError:
+    """The message for an exception that is none of ours: about a file, or else a bug, whose traceback is printed."""
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:  # for example a name that is too long
+        file = repr(shorten(os.fsdecode(error.filename)))
+        message = f"{file} cannot be used: {error.strerror}; give another file or folder"
+        return CommandError(message, shoestring_command(command, "--help"))
+    print_note(hide_passwords("".join(traceback.format_exception(error))))  # never with a password in it
+    return CommandError(f"unexpected error, please report it: {type(error).__name__}: {error}", shoestring_command("doctor"))
 
 
 @click.group("shoestring", cls=CommandGroup, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
@@ -103,7 +114,8 @@ def main() -> None:
     """Bayesian optimization that counts what every evaluation costs: tune expensive things on a shoestring."""
 
 
-for each in (demo, run, resume, list_studies, show, best, plot, ask, tell, enqueue, stop, export, import_, replay, rm, doctor):
+LOOKING, DRIVING = (list_studies, show, best, explain, plot), (ask, tell, enqueue, stop, export, import_, replay, rm)
+for each in (demo, run, resume, *LOOKING, *DRIVING, doctor):
     main.add_command(each)
 for each in (db, completion):
     main.add_command(each)

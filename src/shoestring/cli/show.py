@@ -1,6 +1,6 @@
-"""``ls``, ``show`` and ``best``: studies, trials and the best settings, as text and as JSON.
+"""``ls``, ``show``, ``best`` and ``explain``: studies, trials and the best settings, as text and as JSON.
 
-Everything is computed from the stored trials. No model is fitted, except by ``best --recommend``.
+Everything is computed from the stored trials. No model is fitted, except by ``best --recommend`` and ``explain``.
 """
 
 from __future__ import annotations
@@ -131,6 +131,25 @@ def best(name: str | None, recommend: bool, command: bool, address: str) -> None
             }  # fmt: skip
     following = shoestring_command("show", record.name, str(found.number), *storage_arguments(address))
     print_result(document, rows_text(rows), following)
+
+
+@click.command(short_help="Say what the study does next, and why.")
+@name_argument
+@storage_option
+@json_option
+def explain(name: str | None, address: str) -> None:
+    """Say what chooses the next trial of a study and why, what was rejected, and what was expected of the last trial.
+
+    \b
+    Examples:
+      shoestring explain xgb
+      shoestring explain xgb --json | jq -r .why
+    """
+    with opened_storage(address) as storage:
+        study = load_study(storage, name, address, needs_code=True)
+        found = study.explain()
+        following = shoestring_command("show", study.name, *storage_arguments(address))
+    print_result(found.to_dict(), str(found), following)
 
 
 def best_command(study: Study, record: StudyRecord, trial: Trial, address: str) -> list[str]:

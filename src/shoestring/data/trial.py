@@ -48,6 +48,7 @@ class Suggestion:
     front      a few points of the EI-cost Pareto front, the chosen point, and the alpha that it corresponds to
     model      warm start of the next fit: hyperparameters, output transform, the number of trials at the time
     plan       place of the trial in the schedule of a method such as Hyperband, ready for JSON
+    decision   why ``method="auto"`` chose this method and not another, in words: see ``study.explain()``
 
     >>> st.Suggestion({"x": 0.5}, by="Middle", why="a first guess").to_dict()
     {'by': 'Middle', 'why': 'a first guess'}
@@ -62,6 +63,7 @@ class Suggestion:
     front: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
     plan: Mapping[str, Any] | None = None
+    decision: Mapping[str, Any] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All that is known, without the config; ready for JSON."""

@@ -20,7 +20,8 @@ from ..state.effort import Level
 from ..state.study_state import StudyState
 from ..surrogate.base import Surrogate, training_size
 from ..termination.base import Verdict
-from .export import to_csv, to_dataframe
+from ..termination.overfitting import check_folds
+from .export import to_csv, to_dataframe, write_private
 from .summary import Ending, differs, effort_text, failures_text, next_step, summary_text, trials_text, used_text
 
 
@@ -129,10 +130,10 @@ class Result:
         return [trial.to_dict() for trial in self.history]
 
     def to_csv(self, path: str | Path | None = None) -> str:
-        """The trials as CSV, one row per trial; also written to ``path`` if it is given."""
+        """The trials as CSV, one row per trial; also written to ``path`` if it is given. Only this user may read a new file."""
         text = to_csv(self.history)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            write_private(Path(path), text)
         return text
 
     def to_dataframe(self) -> Any:
@@ -171,6 +172,8 @@ class Result:
         if (part := training_size(self.study.model, done, len(history.space))) is not None:
             rows.append(("model", f"learns from {part:,} of {done:,} trials"))
         rows.append(("stopped", self.stop.reason))
+        if (folds := check_folds(history)) is not None and folds.overfits:
+            rows.append(("overfitting", folds.text))
         checked = self.study.checked
         if self.stop.kind == "budget" and checked is not None and checked.evidence:
             rows.append(("rule", checked.reason))

@@ -6,7 +6,8 @@ gradient per unit of cost.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,22 @@ MIN_LOG_COST_DEVIATION = 0.4  # over the trials: costs differ by about one half 
 
 
 @dataclass(frozen=True)
+class Decision:
+    """Which acquisition suits a context, why, and what was rejected: names and reasons in words.
+
+    ``suggestion.decision`` and ``study.explain()`` show it.
+    """
+
+    acquisition: Acquisition
+    why: str
+    rejected: Mapping[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {"why": self.why, "rejected": dict(self.rejected)}
+
+
+@dataclass(frozen=True)
 class Auto(SearchMethod):
     """Chooses the acquisition by what the problem has.
 
@@ -40,30 +57,47 @@ class Auto(SearchMethod):
     """
 
     def suggest(self, context: SearchContext) -> Suggestion:
-        return self.choice(context).suggest(context)
+        decision = self.decide(context)
+        suggestion = Bayes(decision.acquisition).suggest(context)
+        return suggestion if context.in_initial_design else replace(suggestion, decision=decision.to_dict())
 
     def choice(self, context: SearchContext) -> Bayes:
         """The method for this context."""
+        return Bayes(self.decide(context).acquisition)
+
+    def decide(self, context: SearchContext) -> Decision:
+        """The acquisition for this context, and the reasons."""
         if context.space.fidelities:
-            return Bayes(CFDKG() if np.isfinite(context.data.gradients).any() else CFKG())
-        if not costs_matter(context):
-            return Bayes(LogEI())
-        return Bayes(PacedGittins() if context.cost_limited else EIAlpha(COST_EXPONENT))
+            gradients = bool(np.isfinite(context.data.gradients).any())
+            why = "there are fidelities: it buys what tells most about the target for each unit of cost"
+            return Decision(CFDKG() if gradients else CFKG(), why, {"EI": "it only values trials at the target fidelity"})
+        unweighed = why_costs_do_not_matter(context)
+        if unweighed is not None:
+            return Decision(LogEI(), f"costs are left out: {unweighed}", {"EI weighed by cost": unweighed})
+        if context.cost_limited:
+            why = "costs differ and can be predicted, and the budget is in cost"
+            return Decision(PacedGittins(), why, {"EI": "it does not look at costs"})
+        why = "costs differ and can be predicted, and the budget is not in cost"
+        return Decision(EIAlpha(COST_EXPONENT), why, {"EI": "it does not look at costs"})
 
 
-def costs_matter(context: SearchContext) -> bool:
-    """Whether costs differ, by enough to be worth saving, and in a way that can be predicted."""
+def why_costs_do_not_matter(context: SearchContext) -> str | None:
+    """Why costs are not worth weighing; None where they differ, by enough, and in a way that can be predicted."""
     log_cost = context.data.log_cost
-    if len(log_cost) < MIN_COSTS_FOR_PREDICTION or float(np.std(log_cost)) < MIN_LOG_COST_DEVIATION:
-        return False
-    if context.costs_go_unnoticed or context.cost is None:
-        return False
+    if len(log_cost) < MIN_COSTS_FOR_PREDICTION:
+        return f"fewer than {MIN_COSTS_FOR_PREDICTION} are known"
+    if context.costs_go_unnoticed:  # first: what is stored must not depend on the noise of such times
+        return "they are measured times of less than a tenth of a second"
+    if float(np.std(log_cost)) < MIN_LOG_COST_DEVIATION:
+        return "they are nearly equal"
+    if context.cost is None:  # last, since it is fitted now
+        return "none can be predicted"
     mean, _ = context.cost.leave_one_out()
     learnt = log_cost[spread_rows(len(log_cost), MAX_AUXILIARY_ROWS)]  # what it was learnt from
     if len(mean) != len(learnt):
-        return True
-    wrong = float(np.sum((mean - learnt) ** 2))
-    return wrong <= (1.0 - MIN_EXPLAINED_VARIANCE) * float(np.sum((learnt - learnt.mean()) ** 2))
+        return None
+    wrong = float(np.sum((mean - learnt) ** 2) / np.sum((learnt - learnt.mean()) ** 2))
+    return None if wrong <= 1.0 - MIN_EXPLAINED_VARIANCE else "the cost model cannot predict them"
 
 
 def read_search_method(method: Any) -> Method:

@@ -223,7 +223,8 @@ class Suggester:
     ) -> SearchContext:
         space, settings = history.space, self.state.settings
         number = history.trials_started  # an interrupted trial shifts nothing
-        model = FixedGP.like(self.model) if effort == "reduced" and type(self.model) is GP else self.model
+        model = self._model_for(history)
+        model = FixedGP.like(model) if effort == "reduced" and type(model) is GP else model
         fits = LazyFits(
             partial(to_dataset, history), self._encode(space), model=model, cost_model=self.cost_model,
             warm_start=history.warm_start, seed=settings.seed, number=number,
@@ -232,6 +233,14 @@ class Suggester:
             space=space, encoding=fits.encoding, history=history, fits=fits, visited=VisitedSet.of(history), number=number,
             seed=settings.seed, initial=settings.initial, spending=spending, unit=settings.unit, effort=effort,
         )  # fmt: skip
+
+    def _model_for(self, history: History) -> Surrogate:
+        """The study's model, for the method and as many trials as there are."""
+        model, method = self.model, self.method
+        if not isinstance(model, GP) or model.inference != "auto":
+            return model
+        cheap = isinstance(method, Auto) or (isinstance(method, Bayes) and method.acquisition.cheap_to_average)
+        return model.resolved(history.number_of(State.DONE), cheap and not history.space.fidelities)
 
     def _encode(self, space: Space) -> Encoding:
         if self._encoding is None or self._encoding.space is not space:

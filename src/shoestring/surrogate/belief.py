@@ -221,7 +221,7 @@ def fit_belief(
         )  # fmt: skip
 
     belief = under(fit)
-    if model.inference == "map":
+    if model.inference != "mcmc":
         return belief
     assert isinstance(model, GP)  # no other integrates hyperparameters out
     sets = np.array(last["sets"], dtype=float) if last.get("sets") and read_kind(last.get("output")) == output.kind else None

@@ -12,7 +12,7 @@ import logging
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -33,7 +33,8 @@ log = logging.getLogger("shoestring")
 
 SAMPLE_ROWS = 128  # rows of large data that decide what does not need all of them
 OUTPUTS = ("auto", *KINDS)
-INFERENCES = ("map", "mcmc")
+INFERENCES = ("auto", "map", "mcmc")
+MCMC_TRIALS = 30  # of inference="auto": as long as there are so few, several sets of hyperparameters fit the data
 MAX_HYPERPARAMETER_SAMPLES = 1000
 NOISY_GRADIENT_SHARE = 0.3  # of the prior variance of a gradient observation: a second start of the search, with much noise
 COLD_START_GROWTH = 4 / 3  # by which the data grow between two fits from scratch
@@ -48,7 +49,8 @@ class GP(Surrogate):
 
     kernel     "matern52" or "se", with one length scale for each parameter
     inference  "map": the most probable hyperparameters; "mcmc": hyperparameters are integrated out by ``sets`` samples of their
-               posterior, and every acquisition is averaged over these
+               posterior, and every acquisition is averaged over these; "auto": "mcmc" up to 30 trials with EI and its cost-aware
+               kin, else "map"
     warp       True: the axis of each parameter is warped (Kumaraswamy, two shapes for each parameter)
     output     the output transform of the values: "standard", "log" (positive values), "yeo-johnson" (differences of good values
                count more), or "auto", the one with the highest marginal likelihood
@@ -61,7 +63,7 @@ class GP(Surrogate):
     """
 
     kernel: Literal["matern52", "se"] = "matern52"
-    inference: Literal["map", "mcmc"] = "map"
+    inference: Literal["auto", "map", "mcmc"] = "map"
     warp: bool = False
     output: Literal["auto", "standard", "log", "yeo-johnson"] = "auto"
     sets: int = 10
@@ -79,6 +81,18 @@ class GP(Surrogate):
         if self.subset is not None and not isinstance(self.subset, Subset):
             wanted = "None, st.KMeansSubset(), st.SeedSubset() or st.RandomSubset()"
             raise MethodError(f"GP: subset must be {wanted}, not {self.subset!r}")
+
+    def resolved(self, trials: int, cheap: bool) -> GP:
+        """This model with "map" or "mcmc" in place of "auto": ``cheap``, whether the acquisition is cheap to average."""
+        return self._by_mcmc if cheap and trials <= MCMC_TRIALS else self._by_map
+
+    @cached_property
+    def _by_mcmc(self) -> GP:
+        return replace(self, inference="mcmc")
+
+    @cached_property
+    def _by_map(self) -> GP:
+        return replace(self, inference="map")
 
     @single_threaded
     def fit(

@@ -46,6 +46,7 @@ from .gradient_data import GradientData, gradient_noise
 from .kernels import PROFILES, DerivativeBlock, Kernel, Warp, profile_derivatives, squared_distances
 
 TAU2 = 1.0  # prior variance of the constant mean, in units of the standardised targets
+MAX_STACKED_ROWS = 60  # data up to which many covariance matrices are factored by one call: above, the factoring takes the time
 FAILED_OBJECTIVE = 1e10  # minus the likelihood where it cannot be computed: far above any that can
 
 
@@ -222,6 +223,31 @@ class MarginalLikelihood:
         factored = self._factored(theta)
         return -np.inf if factored is None else factored.value + self.layout.log_prior(theta)[0]
 
+    def values(self, thetas: Array) -> Array:
+        """The values at several theta (rows) at once. With few data the calls take longer than the numbers, and one is enough."""
+        if len(self.y) > MAX_STACKED_ROWS or self.layout.warped:
+            return np.array([self.value(theta) for theta in thetas])
+        self.evaluations += len(thetas)
+        n, count = len(self.y), self.layout.count
+        A = self.Z * np.exp(-thetas[:, :count])[:, None, self.layout.groups]
+        norms = np.einsum("wij,wij->wi", A, A)
+        q = norms[:, :, None] + norms[:, None, :] - 2.0 * A @ A.transpose(0, 2, 1)
+        q[:, np.arange(n), np.arange(n)] = 0.0
+        K, _ = PROFILES[self.profile](np.maximum(q, 0.0, out=q))
+        K *= np.exp(thetas[:, count])[:, None, None]
+        K[:, np.arange(n), np.arange(n)] += np.exp(thetas[:, count + 1])[:, None]
+        try:
+            log_det = 2.0 * np.log(np.linalg.cholesky(K).diagonal(axis1=1, axis2=2)).sum(axis=1)
+        except np.linalg.LinAlgError:  # at one of them, which is enough
+            return np.array([self.value(theta) for theta in thetas])
+        solved = np.linalg.solve(K, np.broadcast_to(self.y_and_ones, (len(thetas), n, 2)))
+        mean = solved[:, :, 0].sum(axis=1) / (solved[:, :, 1].sum(axis=1) + 1.0 / TAU2)
+        alpha = solved[:, :, 0] - mean[:, None] * solved[:, :, 1]
+        quadratic = np.einsum("wi,wi->w", self.y - mean[:, None], alpha)
+        off = (thetas - self.layout.centre) / self.layout.width
+        prior = -0.5 * np.einsum("wi,wi->w", off, off)
+        return np.asarray(prior - 0.5 * (quadratic + log_det + n * LOG_2PI + mean**2 / TAU2))
+
     def _factored(self, theta: Array) -> FactoredCovariance | None:
         """None where the covariance cannot be factored."""
         n, layout = len(self.y), self.layout
@@ -285,6 +311,10 @@ class GradientMarginalLikelihood:
     def value(self, theta: Array) -> float:
         """Without the gradient; -inf where the covariance cannot be factored."""
         return self(theta)[0]
+
+    def values(self, thetas: Array) -> Array:
+        """The values at several theta (rows)."""
+        return np.array([self.value(theta) for theta in thetas])
 
     def _factored(self, K: Array, noises: Array) -> tuple[float, Array, Array] | None:
         """log p, alpha and K^-1; None where K cannot be factored."""

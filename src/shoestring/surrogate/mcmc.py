@@ -53,7 +53,7 @@ def sampled_fits(
     trouble: then the MAP fit is returned alone, and the log says so.
     """
     layout, Z, y = layout_for(model, groups, fidelities, gradients), fit.posterior.Z, fit.posterior.y
-    rows = sample_by_rank(y, SAMPLE_ROWS)
+    rows = sample_by_rank(y, SAMPLE_ROWS) if len(y) > SAMPLE_ROWS else np.arange(len(y))
     some = None if gradients is None else gradients.select(rows)
     if gradients is not None and some is None:
         rows, some = np.arange(len(y)), gradients
@@ -80,15 +80,17 @@ def draw_hyperparameters(
     layout = log_likelihood.layout
     low, high = np.array(layout.bounds).T
 
-    def log_posterior(theta: Array) -> float:
-        if (theta < low).any() or (theta > high).any():
-            return -np.inf
-        value = log_likelihood.value(theta)
-        return value if value > LOG_POSTERIOR_FLOOR else LOG_POSTERIOR_FLOOR  # NaN too
+    def log_posterior(thetas: Array) -> Array:
+        inside = ((thetas >= low) & (thetas <= high)).all(axis=1)
+        values = np.full(len(thetas), -np.inf)
+        if inside.any():
+            found = log_likelihood.values(thetas[inside])
+            values[inside] = np.where(found > LOG_POSTERIOR_FLOOR, found, LOG_POSTERIOR_FLOOR)  # NaN too
+        return values
 
     start = initial_walkers(log_likelihood, mode, max(2 * layout.size, count + count % 2), rng, last)
     moves = [(emcee.moves.DEMove(), 1.0 - SNOOKER_SHARE), (emcee.moves.DESnookerMove(), SNOOKER_SHARE)]
-    sampler = emcee.EnsembleSampler(len(start), layout.size, log_posterior, moves=moves)
+    sampler = emcee.EnsembleSampler(len(start), layout.size, log_posterior, moves=moves, vectorize=True)
     own = np.random.RandomState(rng.integers(2**32)).get_state()  # emcee draws from the older generator, or from the global one
     state = emcee.State(layout.clip(start), random_state=own)
     end = sampler.run_mcmc(state, COLD_STEPS if last is None else WARM_STEPS, skip_initial_state_check=True, store=False)

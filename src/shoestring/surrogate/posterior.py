@@ -22,14 +22,15 @@ cov(f(x), f(p_i)) / sqrt(var(x) + noise) for each standard deviation by which th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..numerics import Array, cholesky, lapack
 from .base import SurrogatePosterior
-from .kernels import Basis, Block, Kernel, ValueBlock, covariance
-from .marginal_likelihood import constant_mean
+from .kernels import PROFILES, Basis, Block, Kernel, ValueBlock, covariance
+from .marginal_likelihood import MAX_STACKED_ROWS, constant_mean
 
 VARIANCE_FLOOR = 1e-12  # as a share of s2: rounding may bring s2 - |R k|^2 below zero at the data
 
@@ -157,6 +158,79 @@ class Posterior(SurrogatePosterior):
         """The means of a block; ``k`` are its covariances with the basis, where the caller has them."""
         k = self.basis.covariance_with(block) if k is None else k
         return (self.mean if isinstance(block, ValueBlock) else 0.0) + self.alpha @ k
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackedPosteriors:
+    """Posteriors of the same values under M hyperparameter samples, evaluated together.
+
+    With few data the calls take longer than the numbers: one call for all samples costs little more than for one of them.
+    The first axis of every array is the sample; see ``Posterior`` for what the others are.
+    """
+
+    profile: str
+    inverse_lengths: Array
+    variance: Array
+    mean: Array
+    A: Array
+    norms: Array
+    R: Array
+    alpha: Array
+
+    @classmethod
+    def of(cls, posteriors: Sequence[Posterior]) -> StackedPosteriors | None:
+        """None where they cannot be stacked: with gradient observations, a warping, or so many data that it gains nothing."""
+        first = posteriors[0]
+        if not isinstance(first, Posterior) or len(first.alpha) > MAX_STACKED_ROWS:
+            return None
+        for each in posteriors:
+            values_only = len(each.basis.blocks) == 1 and isinstance(each.basis.blocks[0], ValueBlock)
+            if not values_only or each.kernel.warp is not None or len(each.alpha) != len(first.alpha):
+                return None
+        blocks = [each.basis.blocks[0] for each in posteriors]
+        return cls(
+            profile=first.kernel.profile,
+            inverse_lengths=np.array([each.kernel.inverse_lengths for each in posteriors]),
+            variance=np.array([each.kernel.variance for each in posteriors])[:, None],
+            mean=np.array([each.mean for each in posteriors])[:, None],
+            A=np.array([block.A for block in blocks]),
+            norms=np.array([block.norms for block in blocks if isinstance(block, ValueBlock)]),
+            R=np.array([each.R for each in posteriors]),
+            alpha=np.array([each.alpha for each in posteriors]),
+        )
+
+    def _correlations(self, X: Array) -> tuple[Array, Array, Array]:
+        """Scaled query points B (M x m x p), and rho and rho' of their distances to the data (M x m x n)."""
+        B = X * self.inverse_lengths[:, None, :]
+        q = B @ self.A.transpose(0, 2, 1)
+        q *= -2.0
+        q += np.einsum("smp,smp->sm", B, B)[:, :, None]
+        q += self.norms[:, None, :]
+        return B, *PROFILES[self.profile](np.maximum(q, 0.0, out=q))
+
+    def _variance(self, V: Array) -> Array:
+        return np.asarray(np.maximum(self.variance - np.einsum("smn,smn->sm", V, V), VARIANCE_FLOOR * self.variance))  # (2)
+
+    def mean_and_variance(self, X: Array) -> tuple[Array, Array]:
+        """Of f at X under each sample (M x m each)."""
+        _, k, _ = self._correlations(X)
+        k *= self.variance[:, :, None]
+        return self.mean + np.einsum("smn,sn->sm", k, self.alpha), self._variance(k @ self.R.transpose(0, 2, 1))
+
+    def with_gradients(self, X: Array) -> tuple[Array, Array, Array, Array]:
+        """Mean and variance (M x m each), and their gradients with respect to X (M x m x p each)."""
+        B, k, slope = self._correlations(X)
+        k *= self.variance[:, :, None]
+        slope *= self.variance[:, :, None]
+        V = k @ self.R.transpose(0, 2, 1)
+        d_mean = self._pull_back(slope * self.alpha[:, None, :], B)
+        d_variance = -2.0 * self._pull_back(slope * (V @ self.R), B)
+        return self.mean + np.einsum("smn,sn->sm", k, self.alpha), self._variance(V), d_mean, d_variance
+
+    def _pull_back(self, weights: Array, B: Array) -> Array:
+        """sum_j weights_ij dq_ij/dx_i, with dq_ij/db_i = 2 (b_i - a_j)."""
+        total = weights.sum(axis=2)[:, :, None] * B - weights @ self.A
+        return np.asarray(2.0 * total * self.inverse_lengths[:, None, :])
 
 
 def _solve(L: Array, B: Array) -> Array:
