@@ -37,7 +37,7 @@ from ..numerics import Array
 from ..surrogate.belief import Belief
 from .base import Acquisition
 from .gittins import Gittins
-from .improvement import LogEI
+from .improvement import LogEI, log_ei_in_units
 from .optimize.constrained import maximize_constrained
 from .optimize.optimizer import AcquisitionOptimizer, Optimum, Selection, Surface
 
@@ -126,8 +126,8 @@ class EICool(CostWeightedEI):
 class CEI(Acquisition):
     """Contextual EI: the cheapest config that has at least (1 - lam) of the highest expected improvement.
 
-    Use it to say how much improvement you would give up for a cheaper trial. Its choice is always on the Pareto front of EI and
-    cost.
+    Use it to say how much improvement you would give up for a cheaper trial. The share is one of EI in the units of your values,
+    whatever transform the model works with. Its choice is always on the Pareto front of EI and cost.
 
     lam  the share of EI to give up: 0 is EI, 1 the cheapest config
 
@@ -149,7 +149,9 @@ class CEI(Acquisition):
         return LogEI().surface(belief, rng)
 
     def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
-        log_ei = self.averaged_surface(belief, optimizer.rng)
+        if belief.cost is None or self.lam == 0.0:
+            return Selection(optimizer.maximize(LogEI().averaged_surface(belief, optimizer.rng)).u)
+        log_ei = log_ei_in_units(belief)
         return Selection(maximize_contextual_ei(log_ei, belief, optimizer, optimizer.maximize(log_ei), float(self.lam)))
 
 

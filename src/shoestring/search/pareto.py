@@ -4,7 +4,7 @@ A point is on the front if no other point has as much EI for less cost (Guinet e
 point where the front, drawn in logarithms, has slope alpha; so each point of the front corresponds to an alpha.
 
 Notation
-    EI, c     expected improvement and expected cost of a point
+    EI, c     expected improvement, in the units of the objective, and expected cost of a point
     gain      log EI as a surface;  cheapness  -log c as a surface
     alpha     exponent of the cost in EI_alpha = EI / c^alpha
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..acquisition.cost_aware import cost_weighted_surface, maximize_contextual_ei, negative_log_cost
 from ..acquisition.gittins import Gittins
-from ..acquisition.improvement import LogEI
+from ..acquisition.improvement import LogEI, log_ei_in_units
 from ..acquisition.optimize.candidates import neighbours, quasi_random
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Surface
 from ..errors import StudyError
@@ -85,13 +85,12 @@ def pareto_front(context: SearchContext) -> Front:
         raise StudyError("there is no front yet: no trial has a cost; give cost= with a result, or a st.KnownCost(f)")
     optimizer = context.optimizer()
     landed = landings(belief, optimizer)
-    gain, cheapness = LogEI().averaged_surface(belief, optimizer.rng), negative_log_cost(belief)
+    gain, cheapness = log_ei_in_units(belief), negative_log_cost(belief)
     U = np.vstack([*landed.values(), optimizer.maximize(gain).U, optimizer.maximize(cheapness).U])
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
-    scale = 1.0 / belief.output.derivative(belief.incumbent)
 
     def point(i: int) -> FrontPoint:
-        return FrontPoint(context.space.decode(U[i]), scale * float(np.exp(log_ei[i])), float(np.exp(log_cost[i])))
+        return FrontPoint(context.space.decode(U[i]), float(np.exp(log_ei[i])), float(np.exp(log_cost[i])))
 
     rows = nondominated(log_ei, log_cost)
     places = {name: i for i, name in enumerate(landed)}
@@ -111,8 +110,10 @@ def landings(belief: Belief, optimizer: AcquisitionOptimizer) -> dict[str, Array
     for alpha in ALPHAS:
         found[f"EIAlpha({alpha:g})"] = optimizer.maximize(cost_weighted_surface(gain, belief, alpha)).u
     found["EIpu"] = optimizer.maximize(cost_weighted_surface(gain, belief, 1.0)).u
+    in_units = log_ei_in_units(belief)
+    highest = optimizer.maximize(in_units)
     for lam in LAMBDAS:
-        found[f"CEI({lam:g})"] = maximize_contextual_ei(gain, belief, optimizer, optimum, lam)
+        found[f"CEI({lam:g})"] = maximize_contextual_ei(in_units, belief, optimizer, highest, lam)
     found["Gittins()"] = Gittins().select(belief, optimizer).u
     return {name: u[None, :] for name, u in found.items()}
 
@@ -146,7 +147,7 @@ def short_front(belief: Belief, optimizer: AcquisitionOptimizer, u: Array) -> di
     space, rng = optimizer.encoding.space, optimizer.rng
     sampled = np.vstack([quasi_random(RAW_SAMPLES, len(space), rng), neighbours(optimizer.incumbents, LOCAL_SAMPLES, space, rng)])
     U = np.vstack([u[None, :], space.snap(space.at_target(sampled))])
-    gain, cheapness = LogEI().averaged_surface(belief, optimizer.rng), negative_log_cost(belief)
+    gain, cheapness = log_ei_in_units(belief), negative_log_cost(belief)
     log_ei, log_cost = gain(U, False)[0], -cheapness(U, False)[0]
     rows = nondominated(log_ei, log_cost)
     kept = rows[np.unique(np.linspace(0, len(rows) - 1, SHORT_FRONT_POINTS).round().astype(int))]

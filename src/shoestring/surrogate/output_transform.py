@@ -103,6 +103,16 @@ class OutputTransform:
             dg_dy = np.where(x < 0.0, 1.0 + np.maximum(-x, 0.0), 1.0 / (1.0 + np.maximum(x, 0.0))) / self.spread
         return np.where(g <= self.cap, dg_dy, 0.0) / self.scale
 
+    def log_slope(self, t: Array) -> Array:
+        """log dy/dt at modelled values, below the cap."""
+        if self.kind == "standard":
+            return np.full_like(t, np.log(self.scale))
+        g = self.centre + self.scale * t
+        if self.kind == "log":
+            return np.asarray(np.minimum(g, 700.0) + np.log(self.scale))
+        below = -0.5 * np.log1p(-2.0 * np.minimum(g, 0.0))
+        return np.asarray(np.where(g < 0.0, below, np.minimum(g, 600.0)) + np.log(self.scale) + np.log(self.spread))
+
     def log_jacobian(self, y: Array) -> float:
         """sum log dt/dy: it makes the likelihoods under two transforms comparable."""
         cap = self.inverse(np.array((self.cap - self.centre) / self.scale))
