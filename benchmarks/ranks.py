@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
+from scipy.stats import binomtest, rankdata
 
 Array = NDArray[np.float64]
 RESAMPLES = 2000
@@ -36,3 +36,9 @@ def bootstrap(samples: Sequence[Array], resamples: int = RESAMPLES) -> tuple[Arr
         np.add.at(totals, draws, sample[seeds].mean(axis=1))
     low, high = np.quantile(totals / count, [0.025, 0.975], axis=0)
     return np.mean([sample.mean(axis=0) for sample in samples], axis=0), low, high
+
+
+def exact_interval(count: int, total: int) -> tuple[float, float]:
+    """The exact 95 % interval of a share (Clopper and Pearson 1934): every run alike, problems not resampled."""
+    ends = binomtest(count, total).proportion_ci(confidence_level=0.95, method="exact")
+    return float(ends.low), float(ends.high)

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binomtest, wilcoxon
+from scipy.stats import wilcoxon
 
 from benchmarks.decisions.problems import Yardstick
 from benchmarks.decisions.runs import CAP, Run
+from benchmarks.ranks import exact_interval
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-9  # shares of a budget: a sum of costs may miss it by rounding
@@ -91,9 +92,8 @@ def proportion(count: int, total: int) -> dict[str, Any]:
     """A share with its exact (Clopper-Pearson) 95 % interval."""
     if not total:
         return {}
-    ends = binomtest(count, total).proportion_ci(confidence_level=0.95, method="exact")
-    low, high = round(ends.low, 4), round(ends.high, 4)
-    return {"share": round(count / total, 4), "low": low, "high": high, "count": count, "runs": total}
+    low, high = exact_interval(count, total)
+    return {"share": round(count / total, 4), "low": round(low, 4), "high": round(high, 4), "count": count, "runs": total}
 
 
 def signed_rank(differences: Array) -> dict[str, float | None]:

@@ -9,11 +9,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import shoestring as st
-from benchmarks.peers import shoestring_space
 from benchmarks.reliability import places
 from benchmarks.reliability.suite import Row, row
 from benchmarks.reliability.team import Failed, failures, together
-from benchmarks.timing import DIMENSIONS, PROBLEM, smooth
 from shoestring.data.trial import State, Trial
 from shoestring.storage import Lease, open_storage
 
@@ -172,6 +170,9 @@ def _p95(observations: int, asks: int) -> float:
 
     By the processor's clock and not by that on the wall: other programs may be running.
     """
+    from benchmarks.peers import shoestring_space  # here, since they need packages that the other drills do without
+    from benchmarks.timing import DIMENSIONS, PROBLEM, smooth
+
     study, times = st.Study(shoestring_space(PROBLEM), seed=0, stop=None), []
     for point in np.random.default_rng(observations).random((observations, DIMENSIONS)):
         config = {f"x{place}": float(x) for place, x in enumerate(point)}

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import special
 
-from benchmarks.ranks import bootstrap
+from benchmarks.ranks import bootstrap, exact_interval
 from benchmarks.termination import resampling
 from benchmarks.termination.cases import Case
 from benchmarks.termination.measures import Judged, regrets
@@ -52,10 +51,9 @@ def cost_adjusted(found: dict[str, list[Judged]]) -> dict[str, float]:
     }
 
 
-def exact_interval(successes: int, count: int) -> dict[str, float]:
-    """A share with its exact 95 % interval (Clopper and Pearson 1934): every run alike, problems not resampled."""
-    low = 0.0 if successes == 0 else float(special.betaincinv(successes, count - successes + 1, 0.025))
-    high = 1.0 if successes == count else float(special.betaincinv(successes + 1, count - successes, 0.975))
+def exact_share(successes: int, count: int) -> dict[str, float]:
+    """A share with its exact 95 % interval."""
+    low, high = exact_interval(successes, count)
     return {"value": round(successes / count, DIGITS), "low": round(low, DIGITS), "high": round(high, DIGITS)}
 
 
@@ -81,7 +79,7 @@ def entry(cases: Sequence[Case], rule: Rule) -> dict[str, Any]:
     if rule.tolerance is not None and any(np.isfinite(one.regret) for one in stopped):
         outcome["success"] = success(found, rule.tolerance)
         outcome["wrong"] = sum(not one.within(rule.tolerance) for one in stopped)
-        outcome["success_exact"] = exact_interval(len(stopped) - outcome["wrong"], len(stopped))
+        outcome["success_exact"] = exact_share(len(stopped) - outcome["wrong"], len(stopped))
     if adjusted := cost_adjusted(found):
         outcome["cost_adjusted"] = adjusted
     outcome["by_problem"] = {

@@ -82,9 +82,9 @@ def test_cost_adjusted_regret_by_hand():
 def test_the_exact_interval_of_a_share_against_the_binomial_distribution():
     from scipy import stats
 
-    from benchmarks.termination.summary import exact_interval
+    from benchmarks.ranks import exact_interval
 
-    found = exact_interval(18, 20)
-    assert stats.binom.sf(17, 20, found["low"]) == pytest.approx(0.025, abs=1e-3)
-    assert stats.binom.cdf(18, 20, found["high"]) == pytest.approx(0.025, abs=1e-3)
-    assert exact_interval(6, 6)["low"] == pytest.approx(0.025 ** (1 / 6), abs=1e-4)
+    low, high = exact_interval(18, 20)
+    assert stats.binom.sf(17, 20, low) == pytest.approx(0.025, abs=1e-6)
+    assert stats.binom.cdf(18, 20, high) == pytest.approx(0.025, abs=1e-6)
+    assert exact_interval(6, 6)[0] == pytest.approx(0.025 ** (1 / 6), abs=1e-6)

@@ -79,5 +79,6 @@ def test_eight_workers_a_budget_in_cost_and_a_storage_at_once(tmp_path):
 
 def test_what_it_says_of_a_stored_suggestion_is_what_was_decided_then(tmp_path):
     study = run("plain", "map", "auto", "none", storage=tmp_path / "tune.db")
-    assert [("decision" in trial.suggestion) for trial in study.history] == ["model" in trial.suggestion for trial in study.history]
+    modelled = ["model" in trial.suggestion for trial in study.history]
+    assert ["decision" in trial.suggestion for trial in study.history] == modelled
     assert study.history[-1].suggestion["decision"]["why"]
