@@ -43,6 +43,7 @@ def assert_balanced(method, seed, trials=TRIALS):
     assert regret < 0.05
 
 
+@pytest.mark.slow
 def test_cfkg_uses_cheap_and_expensive_trials_and_is_not_misled():
     assert_balanced(st.CFKG(), 1, trials=30)
 

@@ -42,7 +42,6 @@ def run(space, model, cost, rule, *, workers=1, budget=14, **options):
 @pytest.mark.parametrize(
     ("space", "model", "cost", "rule"),
     [
-        ("fidelity", "mcmc on a subset", "auto", "auto"),
         ("plain", "auto", "named", "regret"),
         ("plain", "subset", "gp", "bound"),
         *(

@@ -20,7 +20,8 @@ def better_than_random(method, most, trials, seeds):
     return mannwhitneyu([run.best.value for run in runs], [run.best.value for run in random], alternative="less").pvalue < 0.01
 
 
-@pytest.mark.parametrize("asynchronous", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("asynchronous", [False, True])
 def test_halving_is_better_than_random_where_few_epochs_say_much(asynchronous):
     assert better_than_random(st.Hyperband(asynchronous=asynchronous, brackets=1), 27, 80, seeds=11)
 
