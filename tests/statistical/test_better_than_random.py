@@ -44,13 +44,13 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("name", ["Hartmann-3", "mixed and conditional"])
+@pytest.mark.parametrize("name", ["mixed and conditional"])
 def test_a_few_seeds(name):
     assert_better_by_few_seeds(name)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Branin", "Branin with failures"])
+@pytest.mark.parametrize("name", ["Branin", "Hartmann-3", "Branin with failures"])
 def test_a_few_seeds_on_other_problems(name):
     assert_better_by_few_seeds(name)
 

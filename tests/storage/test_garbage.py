@@ -43,6 +43,7 @@ def peak_megabytes(what):
     return int(re.search(r"VmHWM:\s*(\d+) kB", said)[1]) / 1024
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")
 def test_cyclic_garbage_of_the_objective_is_freed_as_in_a_plain_loop():
     plain, study = peak_megabytes("plain"), peak_megabytes("study")
