@@ -8,11 +8,9 @@ the others check them (``benchmarks.problems.recorded``).
 """
 
 import argparse
-import sys
-import time
 
 from benchmarks.cost_aware import recordings
-from benchmarks.cost_aware.record import configs
+from benchmarks.cost_aware.record import configs, take_turns
 from benchmarks.effort import commit
 from benchmarks.problems import learners
 from benchmarks.problems.recorded import FOLDER
@@ -38,10 +36,7 @@ def main() -> None:
     names = options.problem.split(",") if options.problem else list(learners.NAMES)
     for name in names:  # imports and first-use costs belong to no config
         learners.measure(name, learners.split_of(name), configs(name, 1, learners.space_of(name))[0])
-    for count in [*range(BLOCK, options.evaluations, BLOCK), options.evaluations]:
-        for name in names:
-            spent = record(name, count)
-            print(f"{time.strftime('%H:%M:%S')} {name} {count}: {spent:.1f} s", file=sys.stderr, flush=True)
+    take_turns(names, options.evaluations, BLOCK, record)
 
 
 if __name__ == "__main__":

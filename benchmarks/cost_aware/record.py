@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 import zlib
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from scipy.stats import qmc
@@ -41,6 +42,14 @@ def record(name: str, count: int) -> float:
     return spent
 
 
+def take_turns(names: Sequence[str], evaluations: int, block: int, record: Callable[[str, int], float]) -> None:
+    """Bring all recordings to that many evaluations, a block of each at a time, saying so on stderr."""
+    for count in [*range(block, evaluations, block), evaluations]:
+        for name in names:
+            spent = record(name, count)
+            print(f"{time.strftime('%H:%M:%S')} {name} {count}: {spent:.1f} s", file=sys.stderr, flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cost_aware.record", description=__doc__.split("\n")[0])
     parser.add_argument("--problem", help="comma-separated; all by default")
@@ -49,10 +58,7 @@ def main() -> None:
     names = options.problem.split(",") if options.problem else list(boosters.NAMES)
     for name in names:
         boosters.measure(boosters.split_of(name), configs(name, 1)[0])  # imports and first-use costs belong to no config
-    for count in [*range(BLOCK, options.evaluations, BLOCK), options.evaluations]:
-        for name in names:
-            spent = record(name, count)
-            print(f"{time.strftime('%H:%M:%S')} {name} {count}: {spent:.1f} s", file=sys.stderr, flush=True)
+    take_turns(names, options.evaluations, BLOCK, record)
 
 
 if __name__ == "__main__":

@@ -17,14 +17,14 @@ Eight workers, a lease of {lease:g} s (Optuna: a heartbeat every second, a grace
 falls while a worker starts, asks, saves a checkpoint, reports or closes; a suspension lasts {shortest:g} to {longest:g} s.
 
 - lost: reported, and not stored with that value
-- doubled: evaluated or reported by two workers under one number, or one config in two trials that nobody gave up
+- doubled: evaluated or reported by two workers under one number, or one config in two trials of which none was given up
 - thrown away: evaluated by a worker that lives on, and not stored
 - forgotten: the trial of an attacked worker, given up and not asked again; left open: it runs or waits at the end
 - errors: exceptions in workers that were not killed
 - stuck: calls that took longer than two leases; late: trials that were asked again later than that
 - longest: the longest call, and the longest time from an attack until the trial was asked again, in seconds
-- in a write: how often a suspended process was in the middle of a write to a SQLite file, which nobody can take over; how many
-  calls waited longer than two leases for that, and the longest. These calls are not counted as stuck.
+- in a write: how often a suspended process was in the middle of a write to a SQLite file (no process can take this lock over);
+  how many calls waited longer than two leases for that, and the longest. These calls are not counted as stuck.
 
 The lines without an attack show what the machine itself does to the calls, since it was busy with other work."""
 

@@ -120,6 +120,14 @@ def test_metrics_attributes_and_tracebacks_are_shown_and_exported(here: Path, st
     assert records[5]["traceback"].endswith("ValueError: no such thing\n")
 
 
+def test_explain_says_what_chooses_the_next_trial(here: Path, study: st.Study) -> None:
+    run = call("explain", "hand")
+    assert run.exit_code == 0, run.output
+    assert "you chose it: method=Random()" in run.stdout
+    assert run.stdout.splitlines()[-1] == "next: shoestring show hand"
+    assert read("explain", "hand") == study.explain().to_dict()
+
+
 def test_best_command_is_the_ready_command_line(here: Path) -> None:
     program = script(here, "import os; print(-int(os.environ['SHOESTRING_TRIAL']))")
     space = ["--param", "x=0:1", "--param", "act=a b,c", "--param", "drop=0:1 when act=c", "--fidelity", "n=1:9"]

@@ -48,7 +48,7 @@ def to_csv(history: History) -> str:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a text to a file. If it is a new one, only this user may read it: it may hold what nobody else should see."""
+    """Write a text to a file. If it is a new one, only this user may read it: it may hold what others should not see."""
     data = text.encode("utf-8", "backslashreplace")  # an error may hold half a character, which UTF-8 does not
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE_FILE)) as file:
         file.write(data)

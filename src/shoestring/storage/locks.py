@@ -7,7 +7,7 @@ turn.
 A process that holds a lock may be suspended. So one who has waited for the same holder for half a lease (for the write lock of a
 SQLite file: for half a second) takes the lock over: it removes the file and locks a new one. The others find the new file, and
 wait no longer for the suspended process. When that process goes on, it works without a lock, and ``Storage.write`` tells it that
-others were faster. Nobody waits for the ask lock for longer than a lease in all, also if several processes are suspended.
+others were faster. No process waits for the ask lock for longer than a lease in all, also if several processes are suspended.
 
 The lock files are not beside the database but in a private folder among the temporary files, under a hash of the database's
 path. A process removes them when it closes the database; one that is killed may leave an empty file there. So only processes of
