@@ -35,21 +35,25 @@ def open_sessions(database):
     return {each for each in descriptors if os.path.exists(each) and os.path.realpath(each) == str(database.path)}
 
 
-def sessions(database):
-    """How many connections are open."""
-    return len(open_sessions(database))
+def closed(database, own):
+    """Whether these sessions end; a server needs a moment for it. Studies that earlier tests have left may open others."""
+    until = time.monotonic() + 2.0
+    while own & open_sessions(database) and time.monotonic() < until:
+        time.sleep(0.005)
+    return not own & open_sessions(database)
 
 
 def test_a_study_that_is_loaded_again_and_again_uses_one_pool(database, address):
-    before = sessions(database)
+    before = open_sessions(database)
     loaded = [st.Study.load(address) for _ in range(30)]
     assert [len(study.history) for study in loaded] == [1] * 30
-    assert sessions(database) - before <= 2
+    own = open_sessions(database) - before
+    assert 1 <= len(own) <= 5  # one pool; 30 pools would be 30 sessions
     for study in loaded[1:]:
         study.close()
     assert len(loaded[0].history) == 1
     loaded[0].close()
-    assert sessions(database) <= before
+    assert closed(database, own)
 
 
 def test_closing_a_study_leaves_what_another_one_uses(database, address):
@@ -101,10 +105,7 @@ def test_a_study_that_is_forgotten_closes_its_connections(database, address):
     assert own
     del study
     gc.collect()
-    until = time.monotonic() + 2.0
-    while own & open_sessions(database) and time.monotonic() < until:
-        time.sleep(0.005)
-    assert not own & open_sessions(database)  # others may have come meanwhile, of studies that earlier tests have left
+    assert closed(database, own)
 
 
 def test_a_file_that_was_replaced_gets_a_pool_of_its_own(sqlite_place):
