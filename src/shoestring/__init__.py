@@ -13,6 +13,7 @@ from typing import Any
 
 from ._optuna_names import IN_THE_MODULE, attribute_error
 from .acquisition.base import Acquisition
+from .acquisition.cost_adjusted import CostAdjustedEI
 from .acquisition.cost_aware import CEI, EIAlpha, EICool, EIpu
 from .acquisition.entropy_search import ES
 from .acquisition.gittins import Gittins
@@ -89,7 +90,8 @@ __all__ = [  # in the order of the data flow
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Explanation", "Verdict",
     "GP", "VFE", "FITC", "RandomSubset", "KMeansSubset", "SeedSubset",
     "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
-    "EIpu", "EIAlpha", "EICool", "CEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "MES", "ES", "PES",
+    "EIpu", "EIAlpha", "EICool", "CEI", "CostAdjustedEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG",
+    "MES", "ES", "PES",
     "RegretBound", "SureBound", "RegretBelow", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",

@@ -4,10 +4,9 @@ import pytest
 
 import shoestring as st
 from shoestring.acquisition.base import Acquisition
-from shoestring.acquisition.cost_aware import PacedGittins
 
 IMPROVEMENT = {st.EI, st.LogEI, st.PI, st.LCB}
-COST_AWARE = {st.EIpu, st.EIAlpha, st.EICool, st.CEI, st.Gittins, PacedGittins}
+COST_AWARE = {st.EIpu, st.EIAlpha, st.EICool, st.CEI, st.Gittins, st.CostAdjustedEI}
 KNOWLEDGE_GRADIENT = {st.KG, st.CFKG, st.DKG, st.CFDKG}
 ENTROPY = {st.ES, st.PES, st.MES}
 ALL = IMPROVEMENT | COST_AWARE | KNOWLEDGE_GRADIENT | ENTROPY | {st.StochasticKG}
@@ -18,7 +17,7 @@ DECLARED = {
     "needs_budget": {st.EICool},
     "chooses_fidelity": {st.CFKG, st.CFDKG, st.StochasticKG},
     "values_batches": KNOWLEDGE_GRADIENT,
-    "averages_samples": {st.CEI, st.Gittins, PacedGittins, st.StochasticKG} | KNOWLEDGE_GRADIENT | ENTROPY,
+    "averages_samples": {st.CEI, st.Gittins, st.CostAdjustedEI, st.StochasticKG} | KNOWLEDGE_GRADIENT | ENTROPY,
     "seeks_information": {st.StochasticKG} | KNOWLEDGE_GRADIENT | ENTROPY,
 }
 

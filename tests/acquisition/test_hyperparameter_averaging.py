@@ -8,7 +8,6 @@ import pytest
 
 import shoestring as st
 from shoestring.acquisition.base import Acquisition, average, log_mean
-from shoestring.acquisition.cost_aware import PacedGittins
 from shoestring.acquisition.improvement import log_ei_in_units
 from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.cost.linear import LinearCost
@@ -19,7 +18,8 @@ from tests.problems import belief_of, bowl, branin, mixed_space, mixed_value, pl
 
 MCMC = st.GP(inference="mcmc", sets=3)
 INFORMATION = [st.MES(), st.ES(samples=512), st.PES()]
-LOGS = [st.EI(), st.LogEI(), st.PI(), st.EIpu(), st.EIAlpha(0.5), st.EICool(), st.CEI(), st.KG(), PacedGittins(), *INFORMATION]
+WEIGHED = [st.EIpu(), st.EIAlpha(0.5), st.EICool(), st.CEI(), st.CostAdjustedEI()]
+LOGS = [st.EI(), st.LogEI(), st.PI(), st.KG(), *WEIGHED, *INFORMATION]
 PLAIN = [st.LCB(), st.Gittins(), st.Gittins(0.5)]
 
 
@@ -133,11 +133,11 @@ def test_contextual_ei_keeps_its_share_of_the_mean_ei_and_costs_less():
     assert log_cost(belief, cheaper) < log_cost(belief, best)
 
 
-@pytest.mark.parametrize("acquisition", [st.Gittins(), st.KG(), PacedGittins(), st.LCB()], ids=repr)
+@pytest.mark.parametrize("acquisition", [st.Gittins(), st.KG(), st.CostAdjustedEI(), st.LCB()], ids=repr)
 def test_what_is_chosen_is_high_under_the_average(acquisition):
     belief, optimizer = context(n=15)
     u = select(acquisition, belief, replace(optimizer, rng=rng())).u
-    shown = st.EI() if isinstance(acquisition, PacedGittins) else acquisition
+    shown = st.EI() if isinstance(acquisition, st.CostAdjustedEI) else acquisition
     surface = shown.averaged_surface(belief, rng())
     others = surface(rng().random((200, 2)), False)[0]
     assert surface(u[None, :], False)[0][0] >= np.quantile(others, 0.98) - 0.02

@@ -1,4 +1,4 @@
-"""Cost-aware expected improvement: EI per unit cost, EI_alpha, EI-cool, contextual EI, and the Gittins index with a budget.
+"""Cost-aware expected improvement: EI per unit cost, EI_alpha, EI-cool and contextual EI.
 
 Sources: Guinet, Perrone and Archambeau, "Pareto-efficient acquisition functions for cost-aware Bayesian optimization" (2020), for
 equations 1 and 2; Lee et al., "Cost-aware Bayesian optimization" (2020), for EI-cool.
@@ -12,14 +12,6 @@ Notation
     CEI_lam(x) = -c(x) where EI(x) >= (1 - lam) max EI, else -infinity                      (equation 2)
 
 Everything is computed in logarithms. While no cost is known, each of these is plain EI.
-
-``PacedGittins`` is our own: the Gittins index, but without saving cost that the budget has enough of. The allowance
-
-    (tau - tau_k) / max(trials - n, MIN_TRIALS_LEFT)
-
-is what the next trial may cost if the budget is to last for ``trials`` of them, n known already. If the point with the highest EI
-costs no more than that, it is chosen: saving would gain nothing. If it costs more, the choice is the point with the smallest
-Gittins index, or the highest EI within the allowance if the index chooses something cheaper.
 """
 
 from __future__ import annotations
@@ -36,13 +28,11 @@ from ..errors import MethodError
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from .base import Acquisition
-from .gittins import Gittins
 from .improvement import LogEI, log_ei_in_units
 from .optimize.constrained import maximize_constrained
 from .optimize.optimizer import AcquisitionOptimizer, Optimum, Selection, Surface
 
 NO_BUDGET = '{} needs to know the budget: Study(..., budget="10m"), or minimize(f, budget="10m")'
-MIN_TRIALS_LEFT = 20  # trials that the rest of a budget has to last for, however many there were
 
 
 class CostWeightedEI(Acquisition):
@@ -65,7 +55,7 @@ class CostWeightedEI(Acquisition):
 class EIAlpha(CostWeightedEI):
     """EI / cost^alpha: between expected improvement (0) and expected improvement per unit of cost (1).
 
-    Use it where costs differ and the budget is in trials or time. ``method="auto"`` then is ``EIAlpha(1.5)``.
+    Use it where costs differ and you know how much they matter. ``method="auto"`` is ``EIAlpha(1.5)`` for budgets in cost.
 
     alpha  how much cost counts
 
@@ -153,39 +143,6 @@ class CEI(Acquisition):
             return Selection(optimizer.maximize(LogEI().averaged_surface(belief, optimizer.rng)).u)
         log_ei = log_ei_in_units(belief)
         return Selection(maximize_contextual_ei(log_ei, belief, optimizer, optimizer.maximize(log_ei), float(self.lam)))
-
-
-@dataclass(frozen=True)
-class PacedGittins(Acquisition):
-    """The Gittins index; where the budget allows a more expensive trial, the highest EI within the allowance.
-
-    trials    for how many trials, those that are done included, the budget is to last
-    """
-
-    trials: int = 100
-    uses_cost: ClassVar[bool] = True
-    cheap_to_average: ClassVar[bool] = True
-    averages_samples: ClassVar[bool] = True
-
-    def surface(self, belief: Belief, rng: np.random.Generator) -> Surface:
-        return LogEI().surface(belief, rng)
-
-    def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
-        gittins = Gittins()
-        if belief.cost is None or belief.spending is None or belief.spending.left <= 0.0:
-            return gittins.select(belief, optimizer)
-        log_allowance = math.log(belief.spending.left / max(self.trials - belief.n_trials, MIN_TRIALS_LEFT))
-        log_ei = self.averaged_surface(belief, optimizer.rng)
-        optimum = optimizer.maximize(log_ei)
-        if expected_log_cost(belief.cost, optimum.u[None, :])[0] <= log_allowance:
-            return Selection(optimum.u, {"log_price": gittins.log_price(belief)})  # unchanged: the index was not computed
-        chosen = gittins.select(belief, optimizer)
-        if expected_log_cost(belief.cost, chosen.u[None, :])[0] >= log_allowance:
-            return chosen
-        u = maximize_constrained(
-            log_ei, negative_log_cost(belief), -log_allowance, optimum.U, optimizer.encoding, optimizer.rng, optimizer.visited
-        )
-        return chosen if u is None else Selection(u, chosen.warm_start)
 
 
 def cost_weighted_surface(log_gain: Surface, belief: Belief, alpha: float) -> Surface:

@@ -45,7 +45,7 @@ class Gittins(Acquisition):
     """Pandora's box Gittins index: weighs the improvement of a trial against what it costs.
 
     Use it with a price where you know what an improvement is worth to you: ``stop="auto"`` then ends the study when no trial is
-    worth its cost (``WorthIt``). ``method="auto"`` uses the index without a price for budgets in cost.
+    worth its cost (``WorthIt``).
 
     price  the improvement, in the objective's units, that one unit of cost must gain. None: a price that starts high and is
            halved whenever no evaluation is worth it any more (PBGI-D in the paper)

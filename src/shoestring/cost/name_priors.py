@@ -27,6 +27,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from ..numerics import Array
+from ..space.encoding import Encoding
 from ..space.parameters import Choice, Numeric
 from ..space.space import Parameter
 from .features import CostFeatures
@@ -133,3 +135,9 @@ def named_prior(features: CostFeatures) -> WeightPrior:
         scale = 1.0 if kind.over_range or isinstance(parameter, Choice) else log_range(parameter)
         mean[columns], deviation[columns] = kind.slope * scale, max(kind.deviation * scale, MIN_DEVIATION)
     return WeightPrior(mean, NOISE / deviation**2, (NOISE, NOISE_OBSERVATIONS))
+
+
+def log_cost_by_names(encoding: Encoding, U: Array) -> Array | None:
+    """What names alone say about log cost at points, up to a constant; None where they say nothing."""
+    features = CostFeatures(encoding)
+    return features(U) @ named_prior(features).mean[1:] if names_say_something(features) else None

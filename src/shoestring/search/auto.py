@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..acquisition.base import Acquisition, check_acquisition
-from ..acquisition.cost_aware import EIAlpha, PacedGittins
+from ..acquisition.cost_adjusted import CostAdjustedEI
+from ..acquisition.cost_aware import EIAlpha
 from ..acquisition.improvement import LogEI
 from ..acquisition.kg_fidelity import CFKG
 from ..acquisition.kg_gradient import CFDKG
@@ -25,7 +26,7 @@ from ..surrogate.belief import MAX_AUXILIARY_ROWS, spread_rows
 from .base import MIN_COSTS_FOR_PREDICTION, Method, SearchContext, SearchMethod
 from .bayes import Bayes
 
-COST_EXPONENT = 1.5  # of {.5, 1, 1.5} the one that saves most and loses well under half a per cent of accuracy on HPOBench
+COST_EXPONENT = 1.5  # under a budget in cost
 MIN_EXPLAINED_VARIANCE = 0.5  # share of the variance of log cost that must be predicted (leave-one-out)
 MIN_LOG_COST_DEVIATION = 0.4  # over the trials: costs differ by about one half more or less
 
@@ -50,20 +51,19 @@ class Decision:
 class Auto(SearchMethod):
     """Chooses the acquisition by what the problem has.
 
-    Costs that matter are weighed by EI / cost^COST_EXPONENT where the budget is not in cost: every trial counts alike, so cost
-    is all there is to save. Under a budget in cost it is the Gittins index, with the rest of the budget spread over the trials
-    to come, so that no more is saved than needed. Both were chosen on the HPOBench tables. Where there are fidelities, cost is
-    what they are for: knowledge about the target per unit of cost, from gradients too where these are reported.
+    Where the budget is not in cost, every trial counts alike: cost-adjusted EI saves cost where there is little to gain. Under a
+    budget in cost it is EI / cost^COST_EXPONENT. Both were chosen on the tuning problems with costs. Where there are fidelities,
+    cost is what they are for: knowledge about the target per unit of cost, from gradients too where these are reported.
     """
 
     def suggest(self, context: SearchContext) -> Suggestion:
         decision = self.decide(context)
-        suggestion = Bayes(decision.acquisition).suggest(context)
+        suggestion = Bayes(decision.acquisition, cautious=True).suggest(context)
         return suggestion if context.in_initial_design else replace(suggestion, decision=decision.to_dict())
 
     def choice(self, context: SearchContext) -> Bayes:
         """The method for this context."""
-        return Bayes(self.decide(context).acquisition)
+        return Bayes(self.decide(context).acquisition, cautious=True)
 
     def decide(self, context: SearchContext) -> Decision:
         """The acquisition for this context, and the reasons."""
@@ -74,11 +74,13 @@ class Auto(SearchMethod):
         unweighed = why_costs_do_not_matter(context)
         if unweighed is not None:
             return Decision(LogEI(), f"costs are left out: {unweighed}", {"EI weighed by cost": unweighed})
+        rejected = {"EI": "it does not look at costs"}
         if context.cost_limited:
-            why = "costs differ and can be predicted, and the budget is in cost"
-            return Decision(PacedGittins(), why, {"EI": "it does not look at costs"})
-        why = "costs differ and can be predicted, and the budget is not in cost"
-        return Decision(EIAlpha(COST_EXPONENT), why, {"EI": "it does not look at costs"})
+            why = "costs differ and can be predicted, and the budget is in cost: cheap trials come first"
+            return Decision(EIAlpha(COST_EXPONENT), why, rejected)
+        why = "costs differ and can be predicted: they count as soon as there is little left to gain"
+        rejected["EI per unit cost"] = "the budget is not in cost, so that every trial counts alike"
+        return Decision(CostAdjustedEI(), why, rejected)
 
 
 def why_costs_do_not_matter(context: SearchContext) -> str | None:

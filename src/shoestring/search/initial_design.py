@@ -1,33 +1,30 @@
-"""The initial design: space-filling trials before there is a model, cheap ones where cost is weighed or limited."""
+"""The initial design: space-filling trials before there is a model, none of which takes much of a budget in cost."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ..acquisition.optimize.candidates import is_visited, quasi_random, random_unvisited
+from ..cost.auto import NamedLinearCost
 from ..cost.base import expected_log_cost
-from ..cost.linear import LinearCost
+from ..cost.name_priors import log_cost_by_names
 from ..data.trial import Suggestion
 from ..numerics import Array, qmc
 from ..surrogate.belief import fit_cost
 from .base import SearchContext
 
-CHEAP_SHARE = 0.4  # of the space: the part from which the second half of a cheap initial design is taken
+CHEAPEST_SHARE = 0.02  # of the space: the part that is left where no trial is expected to fit into its share of the budget
 CANDIDATES = 500
 FIDELITY_POWER = 3.0  # in the initial design, a fidelity's share of its target is a uniform number to this power
 
 
-def initial_suggestion(context: SearchContext, by: str, cheap: bool = False, fidelities: bool = False) -> Suggestion:
-    """A trial of the initial design: while ``context.in_initial_design``.
-
-    cheap        the second half is taken from the cheaper part of the space
-    fidelities   most trials are at low fidelities
-    """
+def initial_suggestion(context: SearchContext, by: str, fidelities: bool = False) -> Suggestion:
+    """A trial of the initial design: while ``context.in_initial_design``; with ``fidelities``, most are at low fidelities."""
     started = context.data.finished + len(context.data.pending)
     why = f"space-filling start, {started + 1} of {context.initial}"
     if started >= context.initial:
         why, started = "nothing has succeeded yet", context.initial - 1
-    u, remark = low_fidelity_point(context, started) if fidelities else start_point(context, started, cheap)
+    u, remark = low_fidelity_point(context, started) if fidelities else start_point(context, started)
     return Suggestion(context.space.decode(u), by=by, why=why + remark)
 
 
@@ -64,53 +61,69 @@ def low_fidelity_point(context: SearchContext, started: int) -> tuple[Array, str
     return np.asarray(pool[0]), ", at a low fidelity"
 
 
-def start_point(context: SearchContext, started: int, cheap: bool) -> tuple[Array, str]:
-    """The next point of the initial design, and a remark.
+def start_point(context: SearchContext, started: int) -> tuple[Array, str]:
+    """The next point of the initial design, and a remark: it fills the space.
 
-    The second half of a cheap initial design, or of one under a budget in cost, is chosen among the cheaper part of the space
-    (a cost-effective initial design, Lee et al. 2020: at small budgets it is a large part of what is spent). Under a budget in
-    cost, no trial is expected to take more than its share of what is left, as soon as costs are known at all.
+    Under a budget in cost, no trial is expected to take more than its share of what is left, and the first one, of which no cost
+    is known, is in the half of the space that names say is cheaper. A design in the cheaper part of the space (Lee et al. 2020)
+    was worse on the tuning problems: what it saves is less than what a good first model is worth.
     """
-    predictable = context.cost_is_known or len(context.data.log_cost) >= 2
-    limit = cost_limit(context, started)
-    cheap = (cheap or context.cost_limited) and predictable and started >= (context.initial + 1) // 2
     u = space_filling(context)
-    if not cheap and (limit == np.inf or linear_cost(context, u[None, :])[0] <= limit):
+    if not context.cost_limited:
         return u, ""
-    return cheap_space_filling(context, CHEAP_SHARE if cheap else 1.0, limit), ", among the cheaper part of the space"
+    if not costs_are_known(context):
+        return cheaper_by_names(context, u)
+    limit = cost_limit(context, started)
+    if limit == np.inf or linear_cost(context, u[None, :])[0] <= limit:
+        return u, ""
+    return affordable_space_filling(context, limit), ", among what the budget allows"
+
+
+def costs_are_known(context: SearchContext) -> bool:
+    """Whether anything can be said about the costs of other configs."""
+    return context.cost_is_known or len(context.data.log_cost) >= 1
+
+
+def cheaper_by_names(context: SearchContext, u: Array) -> tuple[Array, str]:
+    """u, or if names say that it is in the more expensive half of the space, a point of the cheaper half."""
+    pool = np.vstack([u[None, :], context.space.snap(context.space.at_target(quasi_random(CANDIDATES, len(u), context.rng)))])
+    log_cost = log_cost_by_names(context.encoding, pool)
+    if log_cost is None or log_cost[0] <= np.median(log_cost):
+        return u, ""
+    cheap = pool[(log_cost <= np.median(log_cost)) & ~is_visited(pool, context.visited)]
+    return (np.asarray(cheap[0]), ", in the part of the space that names say is cheaper") if len(cheap) else (u, "")
 
 
 def cost_limit(context: SearchContext, started: int) -> float:
-    """The logarithm of what a trial of the initial design may cost: its share of what is left, once costs can be predicted."""
+    """The logarithm of what a trial of the initial design may cost: its share of what is left, once any cost is known."""
     spending = context.spending
-    predictable = context.cost_is_known or len(context.data.log_cost) >= 2
-    if not predictable or spending is None or not context.cost_limited or context.affordable <= 0.0:
+    if not costs_are_known(context) or spending is None or not context.cost_limited or context.affordable <= 0.0:
         return np.inf
     left = spending.left if spending.timed else spending.left - context.reserved
     return float(np.log(min(left / (context.initial - started + 1), context.affordable)))
 
 
 def linear_cost(context: SearchContext, U: Array) -> Array:
-    """Log of the expected cost: by the study's cost model where that needs no data, else by the low-variance one.
+    """Log of the expected cost: by the study's cost model where that needs no data, else by the linear one with priors by name.
 
-    The low-variance model extrapolates best from a few trials. It is the expected cost, so that a corner of which nothing is
-    known does not look cheap.
+    The linear model extrapolates best from a few trials. It is the expected cost, so that a corner of which nothing is known does
+    not look cheap.
     """
     posterior = context.cost if context.cost_is_known else None
-    posterior = posterior or fit_cost(context.data, context.encoding, LinearCost(None))
+    posterior = posterior or fit_cost(context.data, context.encoding, NamedLinearCost())
     assert posterior is not None  # asked only when costs are known
     return expected_log_cost(posterior, U)
 
 
-def cheap_space_filling(context: SearchContext, share: float, limit: float) -> Array:
-    """The point farthest from all others among the cheapest ``share`` of the space, and below ``limit`` if there is any."""
+def affordable_space_filling(context: SearchContext, limit: float) -> Array:
+    """The point farthest from all others among those with a log cost below ``limit``, or in the cheapest part of the space."""
     space, data, rng = context.space, context.data, context.rng
     pool = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), rng)))
     pool = pool[~is_visited(pool, context.visited)]
     if not len(pool):
         return random_unvisited(space, context.visited, rng)
     log_cost = linear_cost(context, pool)
-    cheap = pool[log_cost <= max(min(float(np.quantile(log_cost, share)), limit), float(np.quantile(log_cost, 0.02)))]
+    cheap = pool[log_cost <= max(limit, float(np.quantile(log_cost, CHEAPEST_SHARE)))]
     if not len(data.visited):
         return np.asarray(cheap[0])
     Z, others = context.encoding.features(cheap), context.encoding.features(data.visited)

@@ -26,10 +26,12 @@ def maximize_constrained(
     f: Surface, g: Surface, bound: float, pool: Array, encoding: Encoding, rng: np.random.Generator, visited: Array | VisitedSet
 ) -> Array | None:
     """The best unvisited point that satisfies the constraint; None if no point of ``pool`` does."""
-    feasible = g(pool, False)[0] >= bound
-    if not feasible.any():
+    allowed = g(pool, False)[0]
+    if small_grid(encoding.space) is None:
+        pool, allowed = with_other_options(g, bound, pool, allowed, encoding, rng)
+    if not (allowed >= bound).any():
         return None
-    pool = pool[feasible]
+    pool = pool[allowed >= bound]
     values = f(pool, False)[0]
     if small_grid(encoding.space) is not None:
         return np.asarray(pool[int(np.argmax(values))])
@@ -45,6 +47,25 @@ def maximize_constrained(
     if not len(ends):
         return None
     return np.asarray(ends[int(np.argmax(f(ends, False)[0]))])
+
+
+def with_other_options(
+    g: Surface, bound: float, pool: Array, allowed: Array, encoding: Encoding, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """The pool and, for combinations of options none of which satisfies the constraint, points of theirs that are nearer to it.
+
+    A pool from a search for the highest g may hold no point of an option that could satisfy the constraint, but is not best.
+    """
+    if encoding.numeric.all():
+        return pool, allowed
+    order = np.argsort(-allowed, kind="stable")
+    _, first = np.unique(pool[order][:, ~encoding.numeric], axis=0, return_index=True)
+    best = order[np.sort(first)]
+    best = best[allowed[best] < bound][:RESTARTS]
+    if not len(best):
+        return pool, allowed
+    U, value = local_search(g, encoding, pool[best], allowed[best], 0, rng)
+    return np.vstack([U, pool]), np.concatenate([value, allowed])
 
 
 def diverse_starts(pool: Array, values: Array, encoding: Encoding) -> NDArray[np.intp]:

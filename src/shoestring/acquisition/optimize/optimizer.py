@@ -130,6 +130,21 @@ class AcquisitionOptimizer:
         value = _finite(surface(u[None, :], False)[0])
         return Optimum(u, float(value[0]), u[None, :], value)
 
+    @single_threaded
+    def maximize_from(self, surface: Surface, pool: Array) -> Optimum:
+        """The same for a surface much like one that was maximised before, from the points evaluated then (``Optimum.U``)."""
+        values = _finite(surface(pool, False)[0])
+        if self.chooses_fidelity or small_grid(self.encoding.space) is None:
+            starts = np.argsort(-values, kind="stable")[: self.options.restarts // 2]
+            rounds = self.options.rounds
+            U, f = local_search(
+                surface, self.encoding, pool[starts], values[starts], rounds, self.rng, self.chooses_fidelity
+            )
+            kept = ~is_visited(U, self.visited)
+            pool, values = np.vstack([U[kept], pool]), np.concatenate([f[kept], values])
+        order = np.argsort(-values, kind="stable")
+        return Optimum(pool[order[0]], float(values[order[0]]), pool[order], values[order])
+
     def candidates(self, count: int) -> Array:
         """Up to ``count`` points of the space that were not visited: for acquisitions that select among candidates.
 
