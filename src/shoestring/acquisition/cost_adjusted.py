@@ -3,15 +3,14 @@
 Notation
     EI(x), EI*      expected improvement in the model's units, and the highest of it
     c(x)            the expected cost of an evaluation
-    c_best          that of the best trial so far;   c_first   the mean cost of the first trials
+    c_first         the mean cost of the first trials
     gain            the improvement above which the cost of a trial of cost c_first does not count
 
-    (1)  EI(x) / (1 + c(x) / c_best)                                   up to EARLY_TRIALS trials
-    (2)  EI(x) / (1 + (gain / EI*) c(x) / c_first)^power              later
+    EI(x) / (1 + (gain / EI*) c(x) / c_first)^power
 
-While few trials are known, a good model of the objective is worth more than a cheap trial. So (1) only turns away from what costs
-more than the best trial; where good configs are expensive, it does not. Later, (2) is EI as long as there is much to gain, and
-weighs cost as in EI_alpha with alpha = power once the highest EI has fallen below that gain.
+As long as there is much to gain, this is EI. Once the highest EI has fallen below the gain, it weighs cost as EI_alpha with
+alpha = power does. Up to EARLY_TRIALS trials it is EI whatever there is to gain: while few trials are known, a good model of the
+objective is worth more than a cheap trial, and the highest EI is not well known.
 
 The form and its three numbers were chosen on tuning problems (``benchmarks.problems.with_costs``), among EI_alpha with a fixed
 and a falling alpha, contextual EI, the Gittins index and others.
@@ -26,7 +25,6 @@ from typing import ClassVar
 import numpy as np
 
 from .._validation import number_between
-from ..cost.base import expected_log_cost
 from ..numerics import Array
 from ..surrogate.belief import Belief
 from .base import Acquisition
@@ -34,7 +32,7 @@ from .cost_aware import negative_log_cost
 from .improvement import LogEI
 from .optimize.optimizer import AcquisitionOptimizer, Selection, Surface
 
-EARLY_TRIALS = 20  # trials for which the first formula counts
+EARLY_TRIALS = 20  # trials up to which cost does not count
 FIRST_COSTS = 8  # costs whose mean is c_first: those of the initial design, which no method has chosen
 
 
@@ -69,13 +67,8 @@ class CostAdjustedEI(Acquisition):
     def select(self, belief: Belief, optimizer: AcquisitionOptimizer) -> Selection:
         log_ei = LogEI().averaged_surface(belief, optimizer.rng)
         data, cost = belief.data, belief.cost
-        if cost is None or not len(data.log_cost):
-            return Selection(optimizer.maximize(log_ei).u)
-        if belief.n_trials < EARLY_TRIALS:
-            log_best = float(expected_log_cost(cost, data.U[data.best(1)])[0])
-            return Selection(optimizer.maximize(adjusted(log_ei, belief, -log_best, 1.0)).u)
         highest = optimizer.maximize(log_ei)
-        if not math.isfinite(highest.value):
+        if cost is None or not len(data.log_cost) or belief.n_trials < EARLY_TRIALS or not math.isfinite(highest.value):
             return Selection(highest.u)
         log_first = math.log(float(np.exp(data.log_cost[:FIRST_COSTS]).mean()))
         weighed = adjusted(log_ei, belief, math.log(self.gain) - highest.value - log_first, self.power)
