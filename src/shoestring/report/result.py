@@ -162,7 +162,7 @@ class Result:
         """
         history, best = self.history, self.history.best
         nothing_new = self.stop.stop and 0 < self.before == len(history)
-        rows = [("trials", trials_text(history, nothing_new=nothing_new)), *self._used_rows()]
+        rows = [("trials", trials_text(history, nothing_new=nothing_new)), *self._used_rows(), *resumed_rows(history)]
         rows += [("best", "nothing has succeeded yet")] if best is None else self._best_rows(best)
         if best is not None and ending == "returned":  # a model is fitted for it, and an interruption should not wait
             rows += self._recommended_rows(best)
@@ -260,3 +260,12 @@ def _left_of_the_budget(limit: float, used: float, unit: str) -> str:
 
 def _html(text: str) -> str:
     return html.escape(text).replace("\n", "<br>")
+
+
+def resumed_rows(history: History) -> list[tuple[str, str]]:
+    """How many trials went on from earlier ones; nothing where none did."""
+    count = sum("resumed_from" in trial.suggestion for trial in history)
+    if not count:
+        return []
+    share = f"{count} of {plural(len(history), 'trial')}"
+    return [("resumed", f"{share} went on from an earlier one and paid for the rest alone")]

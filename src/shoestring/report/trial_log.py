@@ -47,7 +47,8 @@ def trial_text(trial: Trial, history: History, unit: str) -> str:
     """``trial 12: 0.03121 in 12 s (best 0.0289, trial 9): lr = 0.001, depth = 5``"""
     config = one_line(config_text(trial.config), MAX_CONFIG_CHARACTERS)
     if trial.state is State.DONE:
-        return f"trial {trial.number}: {rounded(trial.value)}{_price(trial, unit)}{_best(trial, history)}: {config}"
+        before = f", on from trial {known['number']}" if (known := trial.suggestion.get("resumed_from")) else ""
+        return f"trial {trial.number}: {rounded(trial.value)}{_price(trial, unit)}{before}{_best(trial, history)}: {config}"
     seconds = trial.cost if trial.seconds is None and unit == "s" else trial.seconds
     after = "" if seconds is None else f" after {duration(seconds)}"
     error = "" if trial.error is None else f": {one_line(trial.error, MAX_ERROR_CHARACTERS)}"

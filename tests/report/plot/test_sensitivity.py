@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.report.plot.response_surface import context_of, predict
+from shoestring.report.plot.response_surface import context_of
+from shoestring.report.views.prediction import predict
 from tests.problems import bowl, mixed_space, mixed_value, plane, told_study
 from tests.report.plot.pictures import drawn, line
 

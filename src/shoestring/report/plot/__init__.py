@@ -7,18 +7,20 @@ pyplot, so that no display is needed. The matplotlib backend is never changed, a
 
 from __future__ import annotations
 
+from ..views.base import WIDE
 from .contour import contour
 from .convergence import convergence, history
 from .costs import costs, pareto
 from .lookahead import lookahead
 from .parallel_coordinates import parallel
 from .sensitivity import importance, slice
+from .spending import compare, ladder
 from .stopping import stopping
-from .style import BAD, DOTS, DPI, FONT, INK, SIZE, WIDE, new_axes
+from .style import BAD, DOTS, DPI, FONT, INK, SIZE, new_axes
 from .timeline import timeline
 
 __all__ = [
     "history", "convergence", "importance", "slice", "contour", "parallel", "timeline",
-    "pareto", "costs", "stopping", "lookahead",
+    "pareto", "costs", "ladder", "stopping", "lookahead", "compare",
     "new_axes", "INK", "DOTS", "BAD", "SIZE", "DPI", "FONT", "WIDE",
 ]  # fmt: skip

@@ -16,17 +16,17 @@ from ...search.base import SearchContext
 from ...space.parameters import Choice
 from ...study import Study
 from ..result import Result
-from .response_surface import (
+from ..views.base import value_label, value_range, values_of
+from ..views.prediction import (
     ParameterAxis,
     by_importance,
-    context_of,
     drawn_parameters,
-    history_values,
     points_through,
     predict,
     reference_trial,
     rows_by_kind,
 )
+from .response_surface import apply_axis, context_of
 from .style import (
     BAD,
     FONT,
@@ -37,8 +37,6 @@ from .style import (
     mark_best,
     set_title_and_legend,
     value_colours,
-    value_label,
-    value_range,
 )
 
 GRID_POINTS = 61  # along each parameter
@@ -82,7 +80,7 @@ def contour(
     else:
         units = [axis.grid(GRID_POINTS) for axis in axes]
         U = points_through(space, reference, axes, units)
-        values = history_values(history)
+        values = values_of(history)
         mean = np.clip(predict(context, U).mean, *value_range(values, history.maximize))
         shown = space.active(U)[:, [axis.column for axis in axes]].all(axis=1)
         shape = [len(each) for each in units]
@@ -102,7 +100,7 @@ def contour(
     ax.grid(False)
     ends = ax.get_xlim(), ax.get_ylim()
     for axis, which, limits in zip(axes, "xy", ends, strict=True):
-        axis.apply(ax, which, None if reference is None else limits)
+        apply_axis(axis, ax, which, None if reference is None else limits)
     if path is not None:
         ax.figure.savefig(path)
     return ax

@@ -13,22 +13,19 @@ from ...errors import MethodError
 from ...numerics import Array
 from ...study import Study
 from ..result import Result
+from ..views.base import cost_axis, is_wide, value_label, value_range
 from .style import (
     BAD,
     DOTS,
     FONT,
     INK,
     TRIAL_COLOUR,
-    WIDE,
     SavePath,
     axes_for,
-    cost_axis,
     finish_axes,
     mark_best,
     mark_on_axis,
     set_title_and_legend,
-    value_label,
-    value_range,
 )
 
 
@@ -118,7 +115,7 @@ def draw_values(ax: Any, trials: History, x: Array, *, rings: bool) -> None:
         best = (np.maximum if trials.maximize else np.minimum).accumulate(values[comparable])
         at, best = np.append(x[comparable], x[-1]), np.append(best, best[-1])  # a level line up to the last trial
         ax.step(at, best, where="post", color=INK, linewidth=2.2, label="best so far", zorder=3)
-        if values[done].min() > 0 and values[done].max() > WIDE * values[done].min():
+        if is_wide(values[done]):
             ax.set_yscale("log")
     if failed.any():
         mark_on_axis(ax, x[failed], "x", "failed", color=BAD)

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..._format import plural, rounded
-from ...data.trial import State
 from ...study import Study
 from ..result import Result
-from .style import DOTS, FONT, INK, WIDE, SavePath, axes_for, finish_axes
+from ..views.base import WIDE
+from ..views.cost_curves import predicted_costs, typical_factor
+from .style import DOTS, FONT, INK, SavePath, axes_for, finish_axes
 
 
 def pareto(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
@@ -53,21 +54,15 @@ def costs(study: Result | Study, path: SavePath | None = None, ax: Any = None) -
     >>> ax.get_title(loc="left")
     'no cost was predicted yet'
     """
-    pairs = [
-        (float(trial.suggestion["cost"]), trial.cost)
-        for trial in study.history
-        if trial.cost and trial.suggestion.get("cost") and trial.state is not State.ABANDONED
-    ]
+    expected, actual, _ = predicted_costs(study.history)
     ax = axes_for(path, ax)
-    if pairs:
-        expected, actual = np.array(pairs).T
+    if len(expected):
         ends = np.array([min(expected.min(), actual.min()), max(expected.max(), actual.max())])
         ax.plot(ends, ends, color="#777777", linestyle="--", linewidth=1.2, label="as expected", zorder=1)
         ax.plot(expected, actual, "o", color=INK, alpha=0.7, markersize=5, label="trial", zorder=2)
         ax.set_xscale("log")
         ax.set_yscale("log")
-        error = float(np.sqrt(np.mean(np.log(actual / expected) ** 2)))
-        ax.set_title(f"typically off by a factor of {np.exp(error):.2f}", fontsize=FONT + 1, loc="left")
+        ax.set_title(f"typically off by a factor of {typical_factor(expected, actual):.2f}", fontsize=FONT + 1, loc="left")
     else:
         ax.set_title("no cost was predicted yet", fontsize=FONT + 1, loc="left")
     ax.set_xlabel(f"expected cost ({study.unit})", fontsize=FONT)

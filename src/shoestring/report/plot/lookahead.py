@@ -11,6 +11,7 @@ import numpy as np
 from ..._format import config_text, plural, rounded, value_text
 from ...study import Study
 from ..result import Result
+from ..views.base import value_label, value_range
 from .lookahead_data import Slice, surrogate_slice
 from .style import (
     ACCENT,
@@ -26,8 +27,6 @@ from .style import (
     panels_for,
     set_title_and_legend,
     set_value_axis,
-    value_label,
-    value_range,
 )
 
 THEN_COLOUR = ACCENT

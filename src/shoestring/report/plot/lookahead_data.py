@@ -29,7 +29,7 @@ from ...data.trial_table import SAME_POINT
 from ...errors import MethodError, OutcomeError
 from ...numerics import Array, single_threaded
 from ...search.base import SearchContext
-from ...search.recommend import lowest_mean, negative_mean
+from ...search.recommend import recommend
 from ...space.parameters import Choice, Numeric
 from ...space.space import Config, Space
 from ...surrogate.belief import Belief
@@ -114,8 +114,9 @@ def surrogate_slice(
     if not seen.finished:
         return None
     belief = context.belief(costs=any(each.uses_cost for each in acquisitions.values()))
-    best = lowest_mean(belief, negative_mean(belief), context.optimizer())
-    best = space.snap(space.at_target(best[None, :]))[0]
+    recommended = recommend(context)
+    assert recommended is not None  # a trial has succeeded
+    best = space.snap(space.at_target(recommended.u[None, :]))[0]
     along = choose_axis(space, candidates, along, best)
     column, parameter = space.names.index(along), space[along]
     assert isinstance(parameter, Numeric)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,13 @@ from ..._format import plural, rounded
 from ...data.history import History
 from ...data.trial import State
 from ...numerics import Array
-from ...space.parameters import Choice
 from ...space.space import Parameter
 from ...study import Study
 from ..result import Result
-from .response_surface import history_values, option_labels
-from .style import ACCENT, BAD, FONT, GREY, SavePath, axes_for, finish_axes, set_title_and_legend, value_colours, value_range
+from ..views.base import value_range, values_of
+from ..views.trial_lines import INACTIVE_HEIGHT, line_heights, ticks_of
+from .style import ACCENT, BAD, FONT, GREY, SavePath, axes_for, finish_axes, set_title_and_legend, value_colours
 
-INACTIVE_HEIGHT = -0.14  # below the axis: where the lines of trials go in which the parameter is not active
-MAX_OPTIONS_NAMED = 8  # of a choice with more, some have a label
 MAX_NAME_CHARACTERS = 12  # of a parameter below its axis
 MAX_FLAT_CHARACTERS = 44  # of all names: with more, they are turned
 WORST = "#cfd9e6"  # the colour of the worst line
@@ -47,7 +44,7 @@ def parallel(study: Result | Study, path: SavePath | None = None, ax: Any = None
     ax = axes_for(path, ax)
     names, places = history.space.names, np.arange(len(history.space) + 1)
     heights = line_heights(history)
-    values = history_values(history)
+    values = values_of(history)
     low, high = value_range(values, history.maximize)
     colours, norm = value_colours(np.clip(values, low, high), history.maximize, worst=WORST)
     done = history.table.having(State.DONE)
@@ -78,24 +75,6 @@ def parallel(study: Result | Study, path: SavePath | None = None, ax: Any = None
     return ax
 
 
-def line_heights(history: History) -> Array:
-    """The height of each trial's line at each parameter: 0 is the low end of its axis, 1 the high end."""
-    U = history.table.U[: len(history)]
-    active = history.space.active(U)
-    heights = np.empty(U.shape)
-    for column, parameter in enumerate(history.space.parameters):
-        low, high = end_units(parameter)
-        heights[:, column] = (U[:, column] - low) / (high - low) if high > low else 0.5
-    return np.where(active, heights, INACTIVE_HEIGHT)
-
-
-def end_units(parameter: Parameter) -> tuple[float, float]:
-    """The unit coordinates of the lowest and the highest value."""
-    if isinstance(parameter, Choice):
-        return float(parameter.to_unit(0)), float(parameter.to_unit(parameter.levels - 1))
-    return float(parameter.to_unit(parameter.low)), float(parameter.to_unit(parameter.high))
-
-
 def best_row(history: History, done: NDArray[np.bool_]) -> int | None:
     """The row of the best trial among the finished ones."""
     best = history.best
@@ -119,17 +98,7 @@ def draw_lines(ax: Any, heights: Array, values: Array, *, colours: Any, norm: An
 
 def draw_axis(ax: Any, place: int, parameter: Parameter, *, conditional: bool) -> None:
     """Draw the axis of one parameter, with its ends or its options, and the place of inactive values."""
-    low, high = end_units(parameter)
-    if isinstance(parameter, Choice):
-        labels, units = option_labels(parameter), parameter.grid_units()
-        shown = range(0, len(labels), math.ceil(len(labels) / MAX_OPTIONS_NAMED))
-        marks = {float((units[k] - low) / (high - low)) if high > low else 0.5: labels[k] for k in shown}
-    else:
-        digits = 6 if parameter.whole else 3
-        marks = {0.0: rounded(parameter.low, digits), 1.0: rounded(parameter.high, digits)}
-        if parameter.levels is None:
-            marks[0.5] = rounded(float(parameter.values(np.array(0.5 * (low + high)))), 2)
-    draw_scale(ax, place, marks)
+    draw_scale(ax, place, {tick["at"]: tick["label"] for tick in ticks_of(parameter)})
     if conditional:
         draw_scale(ax, place, {INACTIVE_HEIGHT: "not active"}, line=False)
 

@@ -16,19 +16,19 @@ from ...space.parameters import Choice
 from ...study import Study
 from ..importance import importance as parameter_shares
 from ..result import Result
-from .response_surface import (
+from ..views.base import value_label, value_range, values_of
+from ..views.prediction import (
     IntArray,
     ParameterAxis,
     Prediction,
     by_importance,
-    context_of,
     drawn_parameters,
-    history_values,
     points_through,
     predict,
     reference_trial,
     rows_by_kind,
 )
+from .response_surface import apply_axis, context_of
 from .style import (
     BAD,
     DOTS,
@@ -44,8 +44,6 @@ from .style import (
     mark_on_axis,
     set_title_and_legend,
     set_value_axis,
-    value_label,
-    value_range,
 )
 
 MAX_BARS = 20  # parameters that are shown, the most important ones; the others are one bar
@@ -127,7 +125,7 @@ def slice(
         finish_axes(panel, None, legend="best")
         if panel.get_legend() is not None:
             panel.get_legend().remove()
-        axis.apply(panel, "x")
+        apply_axis(axis, panel, "x")
     set_range_of_slices(panels, [along for _, along in filter(None, found)], history)
     for panel in panels[:: GRID_COLUMNS if ax is None else len(panels)]:
         panel.set_ylabel(value_label(history.maximize), fontsize=FONT - 1)
@@ -160,7 +158,7 @@ def draw_slice(ax: Any, axis: ParameterAxis, found: tuple[Array, Prediction] | N
             ax.fill_between(x, along.low, along.high, color=INK, alpha=0.14, linewidth=0, zorder=1)
             ax.plot(x, along.mean, marker=marker, color=INK, linewidth=2.0, label="mean, 95 % band", zorder=3)
     table, rows = history.table, rows_by_kind(history, [axis.column])
-    low, high = value_range(history_values(history), history.maximize)
+    low, high = value_range(values_of(history), history.maximize)
 
     def at(numbers: IntArray) -> Array:
         return axis.scattered(table.U[numbers, axis.column], numbers)
@@ -179,7 +177,7 @@ def draw_slice(ax: Any, axis: ParameterAxis, found: tuple[Array, Prediction] | N
 
 def set_range_of_slices(panels: Sequence[Any], drawn: Sequence[Prediction], history: History) -> None:
     """Set one y axis for all panels, by the values of the trials and the means."""
-    values = history_values(history)
+    values = values_of(history)
     if not len(values):
         return
     low, high = value_range(values, history.maximize)

@@ -13,7 +13,8 @@ from ...study import Study
 from ...termination.auto import find_bound
 from ...termination.regret import RegretBound, SureBound
 from ..result import Result
-from .style import BAD, FONT, INK, SavePath, axes_for, cost_axis, finish_axes
+from ..views.base import cost_axis
+from .style import BAD, FONT, INK, SavePath, axes_for, finish_axes
 
 
 def stopping(

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...data.history import History
 from ...errors import MethodError
 from ...numerics import Array
-from ...surrogate.output_transform import middle_and_spread
+from ..views.base import WIDE
 
 SavePath = str | PathLike[str]
 
@@ -22,11 +21,8 @@ PALE = "#f3f6fa"  # the worst values of a surface, where values are colours; the
 SIZE, DPI, FONT = (6.4, 4.2), 200, 12  # inches, dots per inch, points: 1280 x 840 pixels, with text that can be read on a phone
 PANELS_SIZE, PANEL_HEIGHT_RATIOS = (6.4, 7.6), (2.3, 1.0, 1.0)  # inches; three panels, one above the other
 GRID_COLUMNS, GRID_PANEL_HEIGHT, GRID_HEADING = 2, 2.3, 0.7  # small panels side by side; heights in inches
-WIDE = 50.0  # positive values whose largest is more than this factor above the smallest are drawn on a log scale
-MAX_SPREADS_SHOWN = 4.0  # bad values further from the median than this are drawn at the edge
 BAND_MARGIN = 0.4  # how far bands are drawn beyond trials and means, as a share of their range
 LEGEND_FONT, TITLE_CHARACTERS = FONT - 2, 64  # of a legend outside the plot; per line
-OPTION_CHARACTERS = 14  # of the name of an option at an axis
 
 
 def new_axes() -> Any:
@@ -122,19 +118,6 @@ def set_title_and_legend(ax: Any, title: str, rows: int = 1, *, in_layout: bool 
     ax.set_title("\n".join(textwrap.wrap(title, TITLE_CHARACTERS)), fontsize=FONT + 1, loc="left", pad=pad)
 
 
-def value_range(values: Array, maximize: bool) -> tuple[float, float]:
-    """The range of values to draw: all good values, and bad ones up to MAX_SPREADS_SHOWN spreads from the median.
-
-    Values outside are drawn at the edge, so that one value of 1e300 does not flatten all others.
-    """
-    if not len(values):
-        return -math.inf, math.inf
-    signed = np.clip(-values if maximize else values, -1e300, 1e300)
-    middle, spread = middle_and_spread(signed)
-    limit = float(min(middle + MAX_SPREADS_SHOWN * spread, signed.max()))
-    return (-limit, math.inf) if maximize else (-math.inf, limit)
-
-
 def mark_on_axis(ax: Any, x: Array, marker: str, label: str, **style: Any) -> None:
     """Mark trials that have no value on the x axis."""
     ax.plot(
@@ -149,11 +132,6 @@ def mark_best(ax: Any, x: float, y: float) -> None:
         [x], [y], "*", color=ACCENT, markeredgecolor="white", markeredgewidth=0.8, markersize=15, label="best", zorder=6,
         clip_on=False, linestyle="none",
     )  # fmt: skip
-
-
-def value_label(maximize: bool, what: str = "value") -> str:
-    """The label of an axis of values, which says which direction is better."""
-    return f"{what} (higher is better)" if maximize else f"{what} (lower is better)"
 
 
 def set_value_axis(ax: Any, core: Array, bands: Array) -> None:
@@ -183,21 +161,3 @@ def value_colours(values: Array, maximize: bool, *, worst: str = PALE, log: bool
     if high <= low:
         low, high = low - 0.5 * max(abs(low), 1e-9), high + 0.5 * max(abs(high), 1e-9)
     return colours, Normalize(low, high)
-
-
-def cost_axis(history: History, unit: str) -> tuple[Array, str]:
-    """The cost spent up to the end of each trial, and its unit: seconds become minutes or hours where people would say so.
-
-    Results from elsewhere cost nothing, as in the summary. If all trials are from elsewhere, their own costs are used.
-    """
-    cost, added = history.table.cost[: len(history)], history.table.added[: len(history)]
-    spent = np.cumsum(cost if added.all() else np.where(added, 0.0, cost))
-    scale, shown = time_unit(float(spent[-1]) if len(spent) else 0.0) if unit == "s" else (1.0, unit)
-    return spent / scale, shown
-
-
-def time_unit(seconds: float) -> tuple[float, str]:
-    """The scale and the unit of a time axis: seconds up to two minutes, then minutes, then hours."""
-    if seconds < 120:
-        return 1.0, "s"
-    return (60.0, "min") if seconds < 7200 else (3600.0, "h")

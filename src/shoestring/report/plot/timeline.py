@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass
 from typing import Any
 
 from ..._format import plural
@@ -11,6 +9,8 @@ from ...data.history import History
 from ...data.trial import State
 from ...study import Study
 from ..result import Result
+from ..views.base import time_unit
+from ..views.worker_lanes import timeline_bars
 from .style import (
     BAD,
     DOTS,
@@ -22,25 +22,12 @@ from .style import (
     finish_axes,
     mark_best,
     set_title_and_legend,
-    time_unit,
 )
 
 MAX_NUMBERED_BARS = 40  # trials up to this many have their number in the bar
 MIN_NUMBERED_SHARE = 0.03  # of the time axis: shorter bars have no number
 BAR_HEIGHT, MIN_LANES = 0.7, 3  # of 1; lanes that have space, so that a single bar is not huge
-CLOCK_ERROR = 1e-3  # seconds: two trials that overlap by less than this ran one after the other
 COLOURS = {State.DONE: DOTS, State.FAILED: BAD, State.ABANDONED: GREY, State.RUNNING: "white"}
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One trial on the timeline: its lane, start and end in seconds since the first trial was asked."""
-
-    number: int
-    state: State
-    lane: int
-    start: float
-    end: float
 
 
 def timeline(study: Result | Study, path: SavePath | None = None, ax: Any = None) -> Any:
@@ -97,28 +84,3 @@ def title_of(history: History, drawn: int) -> str:
         return "no trials yet"
     untimed = len(history) - drawn
     return plural(len(history), "trial") + (f", {untimed} without a time" if untimed else "")
-
-
-def timeline_bars(history: History) -> list[Bar]:
-    """The trials as bars, by their start. Each is in the lowest lane that is free when it starts."""
-    timed = [
-        trial
-        for trial in history
-        if trial.asked_at is not None and not trial.added and (trial.seconds is not None or trial.state is State.RUNNING)
-    ]
-    if not timed:
-        return []
-    first = min(float(trial.asked_at or 0.0) for trial in timed)
-    last = max(float(trial.asked_at or 0.0) + (trial.seconds or 0.0) for trial in timed) - first
-    bars: list[Bar] = []
-    free: list[int] = []  # lanes that were in use and are free again
-    busy: list[tuple[float, int]] = []  # (end, lane)
-    for trial in sorted(timed, key=lambda trial: (float(trial.asked_at or 0.0), trial.number)):
-        start = float(trial.asked_at or 0.0) - first
-        end = last if trial.seconds is None else start + trial.seconds
-        while busy and busy[0][0] <= start + CLOCK_ERROR:
-            heapq.heappush(free, heapq.heappop(busy)[1])
-        lane = heapq.heappop(free) if free else len(busy)
-        heapq.heappush(busy, (end, lane))
-        bars.append(Bar(trial.number, trial.state, lane, start, end))
-    return bars

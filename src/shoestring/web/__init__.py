@@ -1,0 +1,1 @@
+"""The page: studies in a browser, live, and ask and tell over HTTP. Needs the extra ``web``."""
