@@ -25,6 +25,7 @@ class FidelityProblem:
     """``regret`` is of a config at the target, whatever fidelities it names; it is never charged for.
 
     ``known_cost`` is the cost as a function of the config, where that is a formula; ``cap`` is the most evaluations of a run.
+    ``charges_thinking``: costs are seconds, so that the searcher's own seconds are paid from the same budget.
     """
 
     name: str
@@ -35,6 +36,7 @@ class FidelityProblem:
     budget: float
     cap: int
     known_cost: Callable[[Config], float] | None = None
+    charges_thinking: bool = False
 
     def at_target(self, config: Config) -> dict[str, Any]:
         return dict(config) | {fidelity.name: high(fidelity) for fidelity in self.fidelities}

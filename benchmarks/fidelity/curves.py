@@ -6,7 +6,8 @@ interpolation. A mark before the first evaluation has no regret (None). The eval
 costs as much as the dearest of them. A run ends with its budget or after ``cap`` evaluations, since a method that takes s = 0
 could make thousands; from there on its recommendation stays, and so does its regret.
 
-Seconds of a suggestion are processor time inside ``suggest``, on one thread, because machines are shared.
+Seconds of a suggestion are processor time inside ``suggest``, on one thread, because machines are shared. Where costs are seconds
+too (real tasks), they are charged; rows of runs that did not charge them have no ``thinking_charged``, and are other runs.
 """
 
 import statistics
@@ -47,6 +48,7 @@ class Curve:
     costs: list[float]
     seconds: float
     versions: dict[str, str]
+    thinking_charged: bool = False
 
 
 def marks_to(budget: float) -> list[float]:
@@ -81,6 +83,12 @@ class Recorder:
         self.asked.extend(dict(config) for config in configs)
         self.costs.extend(float(f"{cost:.6g}") for cost in costs)
 
+    def think(self, seconds: float) -> None:
+        """Seconds of a suggestion: paid where costs are seconds."""
+        self.ask_seconds.append(round(seconds, 5))
+        if self.problem.charges_thinking:
+            self.spend(seconds)
+
     def spend(self, cost: float) -> None:
         after = self.spent + cost
         self._fill(sum(mark < after * (1 - 1e-9) for mark in self.marks))
@@ -101,7 +109,7 @@ class Recorder:
         return Curve(
             self.problem.name, method, seed, self.problem.budget, self.marks, self.regrets, round(self.spent, 6),
             len(self.asked), capped, self.ask_seconds, fidelities, self.costs,
-            round(time.perf_counter() - self.began, 2), rows.versions(),
+            round(time.perf_counter() - self.began, 2), rows.versions(), self.problem.charges_thinking,
         )  # fmt: skip
 
 
@@ -113,7 +121,7 @@ def follow(problem: FidelityProblem, searcher: BatchSearcher, method: str, seed:
         while not recorder.over:
             began = time.process_time()
             configs = searcher.suggest()
-            recorder.ask_seconds.append(round(time.process_time() - began, 5))
+            recorder.think(time.process_time() - began)
             results = [problem.evaluate(config) for config in configs]
             recorder.pay(configs, [result.cost for result in results])
             searcher.observe(results)
@@ -134,7 +142,7 @@ def run_missing(
     from shoestring import MethodError
 
     labels, names = list(labels), list(names)
-    stored = {label: {(row["problem"], row["seed"], row["budget"]) for row in read(folder, label)} for label in labels}
+    stored = {label: {run_key(row) for row in read(folder, label)} for label in labels}
     left_out: set[str] = set()
     for seed in range(seeds):
         for name in names:
@@ -142,7 +150,7 @@ def run_missing(
                 if label in left_out or seed >= (few or {}).get(label, seeds):
                     continue
                 problem = load(name)
-                if (name, seed, problem.budget) in stored[label]:
+                if (name, seed, problem.budget, problem.charges_thinking) in stored[label]:
                     continue
                 try:
                     found = run(label, problem, seed)
@@ -161,9 +169,14 @@ def run_missing(
                 )
 
 
+def run_key(row: dict[str, Any]) -> tuple[Any, ...]:
+    """What tells runs of one method apart."""
+    return row["problem"], row["seed"], row["budget"], row.get("thinking_charged", False)
+
+
 def read(folder: Path, label: str) -> list[dict[str, Any]]:
     """The stored runs of a method, each once."""
     found: dict[Any, dict[str, Any]] = {}
     for row in lines.read(folder / f"{label}.jsonl"):
-        found.setdefault((row["problem"], row["seed"], row["budget"]), row)
+        found.setdefault(run_key(row), row)
     return list(found.values())

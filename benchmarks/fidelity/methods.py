@@ -1,11 +1,14 @@
-"""The methods compared, by label: ``cfKG``, ``cfKG_q4`` (batches of four), ``cfKG+known`` (told the cost as a formula).
+"""The methods compared, by label: ``cfKG``, ``cfKG_q4`` (batches of four), ``cfKG+known`` (told the cost as a formula),
+``cfKG+paper`` (the paper's own model: squared exponential kernel, hyperparameters by MCMC, values as they are), ``q-cfKG_q4``
+(the paper's own estimator, by stochastic gradients, of batches of four).
 
 Everything else is at its default, the cost model included: it has to be learned from the costs told. EI, KG and random search
 know no fidelities and ask at the target. Hyperband divides up one fidelity: the last of several, or the one it is told, as in
 ``Hyperband@share``. A label that this version of the library has no method for is passed over.
 
 All of ours recommend what the study does, by its model of all the evaluations: this helps Hyperband and random search, which
-have no model of their own. ``Hyperband+observed`` is Hyperband as published: the lowest value at the highest fidelity seen.
+have no model of their own, or ruins it. ``Hyperband+observed`` is Hyperband as published: the lowest value at the highest
+fidelity seen. Both are run wherever Hyperband is.
 """
 
 import re
@@ -18,6 +21,7 @@ from benchmarks.problems.core import Config
 
 FACTORIES: dict[str, Callable[[Any], Any]] = {
     "cfKG": lambda st: st.CFKG(),
+    "q-cfKG": lambda st: st.StochasticKG(),
     "cf-d-KG": lambda st: st.CFDKG(),
     "d-KG": lambda st: st.DKG(),
     "KG": lambda st: st.KG(),
@@ -29,10 +33,14 @@ FACTORIES: dict[str, Callable[[Any], Any]] = {
 }
 GRADIENTS = ("cf-d-KG", "d-KG")
 FUNCTIONS = (
-    "cfKG", "cfKG_q4", "cfKG_q8", "EI", "KG", "BOCA", "Hyperband", "Hyperband+observed", "random", "auto", "botorch_qMFKG",
+    "cfKG", "cfKG+paper", "cfKG_q4", "cfKG_q8", "q-cfKG_q4", "EI", "KG", "BOCA", "Hyperband", "Hyperband+observed",
+    "random", "auto", "botorch_qMFKG",
 )  # fmt: skip
-FUNCTIONS_QUICK = ("cfKG", "EI", "BOCA", "Hyperband", "random")
-REAL = ("cfKG", "auto", "EI", "Hyperband", "Hyperband@share", "optuna_hyperband", "smac_hyperband")
+FUNCTIONS_QUICK = ("cfKG", "EI", "BOCA", "Hyperband", "Hyperband+observed", "random")
+REAL = (
+    "cfKG", "auto", "EI", "Hyperband", "Hyperband+observed", "Hyperband@share", "Hyperband@share+observed",
+    "optuna_hyperband", "smac_hyperband",
+)  # fmt: skip
 KERNEL = ("cf-d-KG_q8", "d-KG_q8", "cfKG_q8")
 PEERS = ("botorch_qMFKG", "optuna_hyperband", "smac_hyperband")
 
@@ -41,7 +49,7 @@ def split(label: str) -> tuple[str, int, set[str]]:
     """Method, batch size, and what is different from the default."""
     name, *options = label.split("+")
     found = re.fullmatch(r"(?P<method>.+?)(?:_q(?P<count>\d+))?", name)
-    if found is None or set(options) - {"known", "observed"}:
+    if found is None or set(options) - {"known", "observed", "paper"}:
         raise ValueError(f"no method is called {label!r}")
     return found["method"], int(found["count"] or 1), set(options)
 
@@ -70,7 +78,12 @@ class ShoestringSearcher:
             if problem.known_cost is None:
                 raise ValueError(f"{problem.name} has measured costs, so {label} cannot be told them")
             options["cost_model"] = st.KnownCost(problem.known_cost)
-        self.study = st.Study(shoestring_space(problem), method=build(method, problem), seed=seed, stop=None, **options)
+        if "paper" in different:
+            options["model"] = st.GP(kernel="se", inference="mcmc", output="standard")
+        built = build(method, problem)
+        if method == "q-cfKG":  # plans as many points together as are asked for
+            built = st.StochasticKG(q=self._count)
+        self.study = st.Study(shoestring_space(problem), method=built, seed=seed, stop=None, **options)
         self._problem, self._observed, self._gradients = problem, "observed" in different, method in GRADIENTS
         self._trials: list[Any] = []
 

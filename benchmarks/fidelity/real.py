@@ -3,7 +3,8 @@
 Data are tables of the cost-aware benchmark (see its ``datasets``): pendigits and optdigits, and coil2000 with more cells
 than both together. The value is the validation error: the share of wrong classes, or for coil2000, where one of two classes
 has 94 % of the rows, one minus the area under the ROC curve. The cost is the processor time of building, growing and judging
-one model on one thread; not wall-clock time, because machines are shared. Nothing is recorded: an evaluation is a fit. The
+one model on one thread; not wall-clock time, because machines are shared. The searcher's own processor time
+is charged too. Nothing is recorded: an evaluation is a fit. The
 "regret" of a config is its error at both targets, which is deterministic, and is known without another fit where a trial has
 been there.
 
@@ -174,4 +175,4 @@ def load(name: str, budget: float | None = None) -> Task:
             evaluate({**config, SHARE.name: SHARE.high, growth.name: high(growth)})
         return known[key(config)]
 
-    return Task(name, SPACES[learner], (SHARE, growth), evaluate, regret, seconds_allowed, CAP, None, start, growth)
+    return Task(name, SPACES[learner], (SHARE, growth), evaluate, regret, seconds_allowed, CAP, None, True, start, growth)

@@ -60,7 +60,7 @@ def optuna_hyperband(problem: FidelityProblem, seed: int) -> Curve:
         while not recorder.over:
             began = time.process_time()
             trial = study.ask(distributions)
-            recorder.ask_seconds.append(round(time.process_time() - began, 5))
+            recorder.think(time.process_time() - began)
             config = task.at_target(trial.params)
             reached, total, clock = 0, 0.0, time.process_time()
             model = task.start(config)
@@ -112,7 +112,7 @@ def smac_hyperband(problem: FidelityProblem, seed: int) -> Curve:
         while not recorder.over:
             began = time.process_time()
             info = smac.ask()
-            recorder.ask_seconds.append(round(time.process_time() - began, 5))
+            recorder.think(time.process_time() - began)
             config = dict(info.config) | {SHARE.name: high(SHARE), growth.name: max(round(info.budget), growth.low)}
             found = task.evaluate(config)
             recorder.pay([config], [found.cost])

@@ -16,9 +16,15 @@ TIMES_FASTER = 100
 SECONDS = {"cfKG": 1.0, "cf-d-KG": 3.0}
 
 
+def all_runs(folder: Path, labels: Sequence[str], name: str, budget: float, charged: bool) -> dict[str, versus.Runs]:
+    """The runs of each method that has any."""
+    return {label: found for label in labels if (found := versus.load(folder, label, name, budget, charged))}
+
+
 def problem(folder: Path, given: FidelityProblem, labels: Sequence[str], subjects: Sequence[str]) -> dict[str, Any]:
     """Medians of all methods; each of ``subjects`` against every other method."""
-    runs = {label: found for label in labels if (found := versus.load(folder, label, given.name, given.budget))}
+    wanted = (folder, labels, given.name, given.budget)
+    runs = all_runs(*wanted, given.charges_thinking) or all_runs(*wanted, False)  # the latter are of before it was charged
     targets = {fidelity.name: float(high(fidelity)) for fidelity in given.fidelities}
     report: dict[str, Any] = {"budget": given.budget, "median_regret": {}, "asked": {}, "against": {}}
     for label, found in runs.items():

@@ -19,8 +19,10 @@ FLOOR = 1e-6
 RESAMPLES = 1000
 
 
-def load(folder: Path, label: str, problem: str, budget: float) -> Runs:
-    return {row["seed"]: row for row in curves.read(folder, label) if row["problem"] == problem and row["budget"] == budget}
+def load(folder: Path, label: str, problem: str, budget: float, charged: bool = False) -> Runs:
+    """By seed; ``charged``, whether the runs paid for their suggestions. Runs of the two kinds are never compared."""
+    rows = curves.read(folder, label)
+    return {row["seed"]: row for row in rows if curves.run_key(row) == (problem, row["seed"], budget, charged)}
 
 
 def regrets(runs: Runs, seeds: list[int] | None = None) -> Array:

@@ -21,6 +21,7 @@ from .acquisition.improvement import EI, LCB, PI, LogEI
 from .acquisition.kg_fidelity import CFKG
 from .acquisition.kg_gradient import CFDKG, DKG
 from .acquisition.kg_stochastic import StochasticKG
+from .acquisition.kg_trace_search import TraceKG
 from .acquisition.knowledge_gradient import KG
 from .acquisition.mes import MES
 from .acquisition.optimize.optimizer import AcquisitionOptimizer, Selection
@@ -90,7 +91,7 @@ __all__ = [  # in the order of the data flow
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Explanation", "Verdict",
     "GP", "VFE", "FITC", "RandomSubset", "KMeansSubset", "SeedSubset",
     "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
-    "EIpu", "EIAlpha", "EICool", "CEI", "CostAdjustedEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG",
+    "EIpu", "EIAlpha", "EICool", "CEI", "CostAdjustedEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "TraceKG",
     "MES", "ES", "PES",
     "RegretBound", "SureBound", "RegretBelow", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",

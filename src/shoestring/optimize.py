@@ -64,6 +64,7 @@ def minimize(
     initial: int = INITIAL_TRIALS,
     checkpoints: str | os.PathLike[str] | None = None,
     prior: Iterable[Any] = (),
+    prune: bool | None = None,
 ) -> Result:
     """Find the config with the lowest value: ``st.minimize(train, space, budget="10m", seed=0)``.
 
@@ -119,6 +120,7 @@ def maximize(
     initial: int = INITIAL_TRIALS,
     checkpoints: str | os.PathLike[str] | None = None,
     prior: Iterable[Any] = (),
+    prune: bool | None = None,
 ) -> Result:
     """Find the config with the highest value: as ``minimize`` in all else.
 

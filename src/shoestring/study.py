@@ -34,6 +34,7 @@ from .report.summary import trials_text
 from .report.trial_log import configure_logging
 from .search.auto import read_cost_model, read_search_method
 from .space.space import Space
+from .state.asked_batch import AskedBatch
 from .state.checkpoints import Checkpoints
 from .state.persistence import (
     LEASE_SECONDS,
@@ -94,6 +95,8 @@ class Study(StudyView):
     cost_model   "auto", or st.LinearCost(), st.LogGPCost(), st.KnownCost(f), ...: the surrogate of the cost
     budget       for ask and tell with a method that looks at it; ``minimize`` brings its own
     initial      trials of the initial design
+    prune        whether ``trial.should_stop()`` may end trials that no longer pay: None: with methods that have a model; True:
+                 with all methods, by learning curves; False: never. A budget ends trials in any case
     checkpoints  the folder in which ``trial.checkpoint_dir`` is; a temporary one by default
     direction    "minimize" or "maximize"
     prior        earlier studies or results whose trials it starts with, as far as they fit the space
@@ -133,7 +136,10 @@ class Study(StudyView):
         checkpoints: str | os.PathLike[str] | None = None,
         direction: Literal["minimize", "maximize"] = "minimize",
         prior: Iterable[Any] = (),
+        prune: bool | None = None,
     ) -> None:
+        if prune not in (None, True, False):
+            raise MethodError(f"prune must be True, False or None (with methods that have a model), not {prune!r}")
         if not isinstance(space, Space):
             raise SpaceError(f"expected an st.Space, not {space!r}; write st.Space(x=st.Float(0, 1), ...)")
         if direction not in ("minimize", "maximize"):
@@ -167,7 +173,8 @@ class Study(StudyView):
         named, seconds = "study" if name is None else name, duration_seconds(lease, "lease")
         self.state = open_study(where, named, space, settings, extend=extend, lease=seconds)
         self._checkpoints.identity = partial(study_id, self.state)
-        self.suggester = Suggester(self.state, search, surrogate, costs, rule)
+        self.state.holds_checkpoint = lambda trial: self._checkpoints.holds(trial, self.state.space)
+        self.suggester = Suggester(self.state, search, surrogate, costs, rule, prune=prune)
         self._results = Results(self.state)
         if prior:
             configure_logging()  # what was left out is to be seen
@@ -199,7 +206,8 @@ class Study(StudyView):
         >>> [trial.number for trial in st.Study(st.Space(x=st.Float(0, 1))).ask_many(3)]
         [0, 1, 2]
         """
-        return [trial.detached() for trial in self.suggester.ask(whole_number(count, "count", 1), budget=self.budget)]
+        trials = self.suggester.ask(whole_number(count, "count", 1), budget=self.budget)
+        return AskedBatch([trial.detached() for trial in trials], self.state.hand_out)
 
     def tell(
         self,
@@ -217,8 +225,9 @@ class Study(StudyView):
         """Record what came of a trial: a value (or the folds it is the mean of), or an error.
 
         ``metrics`` and ``attrs`` are kept with it. ``censored=True``: the evaluation was cut off, so the cost is a lower bound. A
-        NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost. Bad input raises
-        OutcomeError and leaves the trial open; telling the same result twice changes nothing.
+        NaN or infinite value is a failed trial. Without a cost, the seconds since ``ask`` are the cost, or since the trial
+        was taken from the list of ``ask_many``. Bad input raises OutcomeError and leaves the trial open; telling the same result
+        twice changes nothing.
 
         >>> study = st.Study(st.Space(x=st.Float(0, 1)))
         >>> study.tell(study.ask(), 0.31, cost=12.5, metrics={"accuracy": 0.93}).value

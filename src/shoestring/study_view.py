@@ -18,6 +18,7 @@ from .data.trial import State, Trial
 from .report.explain import Explanation, explain
 from .report.importance import importance
 from .report.result import Recommendation
+from .report.views import StudyViews
 from .search.base import Method, SearchContext
 from .search.pareto import Front, pareto_front
 from .search.pruning import PruningForecast
@@ -256,6 +257,20 @@ class StudyView:
             return explain(self.context, self.method, self.rule, self.checked, self.budget)
 
     @property
+    def views(self) -> StudyViews:
+        """What the pictures of the study show, by name, as dicts that are ready for JSON: ``study.views["best_against_cost"]``.
+
+        They are what the page, the report and the plots draw. ``study.views("contour", parameters=["x", "y"])`` gives options. A
+        view that needs a model fits one, unless the study runs or ``fit=False`` is given: then it shows what the trials store.
+
+        >>> study = st.minimize(lambda c: c["x"], st.Space(x=st.Float(0, 1)), 3, method=st.Random()).study
+        >>> view = study.views["best_against_trials"]
+        >>> view["title"], view["x"]["label"], len(view["series"][0]["y"])
+        ('Best value against trials', 'trial', 3)
+        """
+        return StudyViews(self)
+
+    @property
     def context(self) -> SearchContext:
         """All that a method may look at, at this moment.
 
@@ -293,14 +308,14 @@ class StudyView:
         self._checkpoints.root = read_root(root)
 
     def checkpoint_dir(self, trial: Trial | int) -> Path:
-        """A folder for the files of a trial's configuration, made on first use: the same at every fidelity.
+        """A folder for the files of a trial's configuration, made on first use: the same at every fidelity of a run.
 
         >>> study = st.Study(st.Space(x=st.Float(0, 1)), checkpoints="checkpoints")
         >>> study.checkpoint_dir(study.ask()).is_dir()
         True
         """
         with self.state.lock:
-            return self._checkpoints.folder(self._results.find(trial).config, self.space)
+            return self._checkpoints.trial_folder(self._results.find(trial), self.space)
 
     def pruning_forecast(self, trial: Trial | int, reports: Sequence[Mapping[str, Any]]) -> PruningForecast | None:
         """Whether a running trial with such reports may still become the answer; None where there is no forecast.

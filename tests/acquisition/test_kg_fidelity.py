@@ -214,3 +214,21 @@ def test_a_mixed_conditional_space_with_a_fidelity():
     assert all(space.check(trial.config) == trial.config for trial in history)
     assert len({space.key(trial.config) for trial in history}) == 11
     assert len({trial.config["epochs"] for trial in history[6:]}) > 1
+
+
+def test_the_search_finds_the_cheap_edge_of_a_fidelity():
+    """With the cost 0.01 + s an evaluation there is a hundred times cheaper; a search that missed it chose s = 0.55."""
+    space = st.Space(x=st.Float(-2, 2), y=st.Float(-1, 1), s=st.Fidelity(0.0, 1.0))
+
+    def camel(config):
+        off = 0.1 * (1 - config["s"])
+        x, y = config["x"] + 3 * off, config["y"] - 2 * off
+        return (4 - 2.1 * x**2 + x**4 / 3) * x**2 + x * y + (-4 + 4 * y**2) * y**2 + 3 * off * x
+
+    study = st.Study(space, st.CFKG(), seed=3, stop=None, cost_model=st.KnownCost(lambda config: 0.01 + config["s"]))
+    rng = np.random.default_rng(3)
+    for u in rng.random((16, 3)):
+        u[-1] = u[-1] ** 2 if rng.random() < 0.7 else 0.0
+        config = space.decode(u)
+        study.add(config, camel(config), cost=0.01 + config["s"])
+    assert study.ask().config["s"] < 0.05

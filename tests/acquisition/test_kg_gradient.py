@@ -215,3 +215,33 @@ def test_an_inactive_parameter_reports_no_derivative(pending):
     )
     assert exact[0] == pytest.approx(vague[0], rel=1e-6)
     assert exact[1] > vague[1] + 0.01
+
+
+def test_small_gains_are_worth_what_they_are():
+    """Against 200,000 draws: the 64 samples of the estimate show 6 % and 14 % of these gains."""
+    space = st.Space(x=st.Float(0, 1), y=st.Float(0, 1), s=st.Fidelity(0.0, 1.0))
+    study, rng = st.Study(space, st.CFDKG(), seed=1, stop=None), np.random.default_rng(1)
+    for u in rng.random((12, 3)):
+        x, y, off = u[0], u[1], 0.3 * (1 - u[2])
+        value = float(np.sin(5 * x + off) + np.cos(4 * y - off) + 0.1 * rng.standard_normal())
+        slopes = {"x": 5 * np.cos(5 * x + off), "y": -4 * np.sin(4 * y - off)}
+        noisy = {name: float(slope + 0.3 * rng.standard_normal()) for name, slope in slopes.items()}
+        study.add(space.decode(u), value, cost=1.0, gradient=noisy)
+    context = study.context
+    belief = context.belief(costs=False)
+    kg = DiscretizedDerivativeKG.over(belief, initial_discretization(belief, context.optimizer()))
+    U = np.random.default_rng(7).random((10, 3))[[0, 5]]
+    encoding = belief.encoding
+    Z, P, G = (encoding.features(points) for points in (U, kg.points, space.at_target(U)))
+    seen = GradientObservation(belief.objective, belief.gradient_columns, belief.gradient_noise_share)
+    sigma, own = seen.sigma_tilde(Z, P, G)
+    draws = np.random.default_rng(0).standard_normal((100_000, sigma.shape[2]))
+    draws = np.vstack([draws, -draws])
+    for n, found in enumerate(np.exp(kg.surface()(U, False)[0])):
+        mean = np.append(belief.objective.mean_at(P), belief.objective.mean_at(G[n : n + 1]))
+        after = np.full(len(draws), np.inf)
+        for a, b in zip(mean, np.vstack([sigma[n], own[n]]), strict=True):
+            np.minimum(after, a + draws @ b, out=after)
+        base = int(np.argmin(mean))
+        stays = mean[base] + draws @ np.vstack([sigma[n], own[n]])[base]
+        assert found == pytest.approx((stays - after).mean(), rel=0.15)

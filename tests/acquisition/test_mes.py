@@ -127,3 +127,8 @@ def test_bad_options_are_refused():
     for options in ({"samples": 0}, {"samples": True}, {"how": "guess"}):
         with pytest.raises(st.MethodError, match="MES"):
             st.MES(**options)
+
+
+def test_by_default_the_minima_are_drawn_jointly():
+    """With them the choice has 98 % of the information of the best one, with a Gumbel distribution 84 %."""
+    assert st.MES() == st.MES(how="sampled")

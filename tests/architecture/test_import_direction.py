@@ -18,7 +18,7 @@ LAYERS = [  # packages and modules, the longest name counts
     ["report"],
     ["execution", "program"],
     ["study_view", "study"],
-    ["optimize", "integrations", "report.plot", "testing"],
+    ["optimize", "integrations", "report.plot", "testing", "web"],
     ["cli", "__main__", "__init__"],
 ]
 LEVEL = {name: level for level, layer in enumerate(LAYERS) for name in layer}

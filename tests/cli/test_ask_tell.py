@@ -137,7 +137,7 @@ if os.environ["SHOESTRING_TRIAL"] == "1":
 """
     run = begin(here, code=code, trials=50)
     assert run.exit_code == 0, run.output
-    assert "stopped       enough" in run.stdout
+    assert "stopped      enough" in run.stdout
     assert read("show")["trials"] == 2
 
 

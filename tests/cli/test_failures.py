@@ -159,5 +159,5 @@ def test_results_from_elsewhere_are_not_spent(here: Path) -> None:
     study = st.Study.load("shoestring.db", "train")
     study.add({"x": 0.5, "y": 0.5}, 1.0, cost=1e6)
     run = call("resume", "--budget", "2", "--quiet")
-    assert "trials        3, 1 of them from elsewhere" in run.stdout
+    assert "trials       3, 1 of them from elsewhere" in run.stdout
     assert read("show")["spent"] < 1e6

@@ -47,6 +47,10 @@ def test_a_parameter_is_what_its_text_says(text: str, parameter: st.Float) -> No
         ("rows=log:100:10000", st.Fidelity(100, 10000, log=True)),
         ("share=0:1", st.Fidelity(0, 1)),
         ("epochs=1:81 target=27", st.Fidelity(1, 81, target=27)),
+        ("epochs=1:50 resumable", st.Fidelity(1, 50, resumable=True)),
+        ("epochs=1:50 resumable=false", st.Fidelity(1, 50, resumable=False)),
+        ("epochs=1:81 resumable target=27", st.Fidelity(1, 81, target=27, resumable=True)),
+        ("epochs=log:1:81 target=27 resumable", st.Fidelity(1, 81, log=True, target=27, resumable=True)),
     ],
 )
 def test_fidelities(text: str, fidelity: st.Fidelity) -> None:
@@ -95,6 +99,8 @@ def test_tables_of_a_toml_file_mean_the_same() -> None:
     assert read_toml_parameter("drop", {"low": 0, "high": 0.5, "when": {"booster": "dart"}}).to_dict() == drop
     assert read_toml_parameter("drop", {"low": 0, "high": 0.5, "when": "booster=dart"}).to_dict() == drop
     assert read_toml_parameter("epochs", {"low": 1, "high": 50, "target": 20}, fidelity=True) == st.Fidelity(1, 50, target=20)
+    table = {"low": 1, "high": 50, "resumable": True}
+    assert read_toml_parameter("epochs", table, fidelity=True) == st.Fidelity(1, 50, resumable=True)
     for wrong in (3, {"low": 1}, {"low": 1, "high": 2, "lgo": True}):
         with pytest.raises(st.SpaceError, match=r"^lr: "):
             read_toml_parameter("lr", wrong)

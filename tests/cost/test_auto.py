@@ -119,3 +119,15 @@ def test_it_says_which_model_it_is():
     for u in points(SPACE, 4):
         study.add(SPACE.decode(u), value=0.0, cost=float(np.exp(product_law(SPACE, u[None, :])[0])))
     assert "linear with priors by name" in study.context.cost.name
+
+
+def test_the_cost_at_the_target_is_predicted_from_trials_at_low_fidelities():
+    """The paper's cost 0.01 + s, from 12 trials below s = 0.4; a line in s for the logarithm was off by a factor of up to 17."""
+    space = st.Space(x=st.Float(-5, 10), s=st.Fidelity(0.0, 1.0))
+    for seed in range(3):
+        rng, study = np.random.default_rng(seed), st.Study(space, seed=0)
+        for i in range(12):
+            s = 0.4 * float(rng.random()) if i % 3 else 0.0
+            study.add({"x": float(rng.uniform(-5, 10)), "s": s}, 1.0, cost=0.01 + s)
+        target = np.exp(study.context.cost.log_cost(np.array([[0.5, 1.0]]))[0][0])
+        assert 0.7 < target / 1.01 < 1.4

@@ -81,3 +81,19 @@ def ends_what_hangs(executor):
     assert states(history) == ["failed", "done"]
     assert history[0].error == "timed out after 1 s"
     assert history[0].censored
+
+
+def goes_on_with_a_run(executor, folder):
+    def objective(config, trial):
+        state = trial.checkpoint_dir / "epochs"
+        done = int(state.read_text()) if state.exists() else 0
+        assert done == (0 if trial.resumed_from is None else trial.resumed_from.fidelity["epochs"])
+        state.write_text(str(config["epochs"]))
+        return st.Outcome(0.5, cost=config["epochs"] - done)
+
+    study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 50, resumable=True)), st.Random(), checkpoints=folder)
+    for epochs in (10, 50):
+        study.enqueue({"x": 0.5, "epochs": epochs})
+        result = study.minimize(objective, len(study.history) + 1, executor=executor, workers=1, raise_errors=True)
+    assert [trial.cost for trial in result.history] == [10, 40]
+    assert result.history[1].resumed_from == (0, {"epochs": 10}, 10.0)

@@ -3,7 +3,10 @@
 import pytest
 
 import shoestring as st
+from shoestring.execution.confirm import COST_MARGIN, config_to_confirm, confirmation_price
+from shoestring.search.pruning import PruningForecast
 from shoestring.search.recommend import CONFIRMS
+from shoestring.state.suggester import Suggester
 
 SPACE = st.Space(x=st.Float(0, 1), s=st.Fidelity(0.0, 1.0))
 
@@ -60,3 +63,67 @@ def test_the_study_goes_on_after_a_confirmation():
     result = study.minimize(shifted, 16, confirm=True)
     assert len(result.history) == 16
     assert study.budget.trials == 16
+
+
+def unequal(config):
+    """At low fidelities everything left of 0.4 looks best, and is expensive; at the target the cheap 0.7 is better."""
+    return (1 - config["s"]) * (0.4 + config["x"]) + config["s"] * (1 + 4 * (config["x"] - 0.7) ** 2)
+
+
+def unequal_cost(config):
+    return (0.1 + config["s"]) * (10.0 if config["x"] < 0.5 else 1.0)
+
+
+def unequal_study():
+    study = st.Study(SPACE, seed=0, stop=None, cost_model=st.KnownCost(unequal_cost), model=st.GP(output="standard"))
+    for x in (0.05, 0.15, 0.25, 0.35, 0.55, 0.65, 0.75, 0.85, 0.95):
+        for s in (0.0, 0.3, 0.6):
+            config = {"x": x, "s": s}
+            study.add(config, unequal(config), cost=unequal_cost(config))
+    return study
+
+
+def test_what_is_kept_is_the_price_of_what_would_be_confirmed():
+    """And not that of the lowest values, which were seen at low fidelities and would cost ten times as much."""
+    study = unequal_study()
+    budget = st.Budget(cost=study.history.spent + 3.0)
+    assert confirmation_price(study.suggester, budget) == pytest.approx(COST_MARGIN * 1.1)
+    config = config_to_confirm(study.suggester, budget).config
+    assert config["s"] == 1.0
+    assert config["x"] == pytest.approx(0.7, abs=0.1)
+
+
+def test_what_does_not_fit_is_replaced_by_the_next_best_that_does():
+    """The best is expensive: 0.4 and less, with ten times the cost of the rest."""
+    study = st.Study(SPACE, seed=0, stop=None, cost_model=st.KnownCost(unequal_cost), model=st.GP(output="standard"))
+    for x in (0.05, 0.15, 0.25, 0.35, 0.45, 0.55, 0.65, 0.75, 0.85, 0.95):
+        study.add({"x": x, "s": 0.5}, 4 * (x - 0.3) ** 2, cost=unequal_cost({"x": x, "s": 0.5}))
+    found = config_to_confirm(study.suggester, st.Budget(cost=study.history.spent + 2.0))
+    assert found.config["x"] >= 0.5
+    assert found.config["s"] == 1.0
+    none = config_to_confirm(study.suggester, st.Budget(cost=study.history.spent + 0.5))
+    assert none.config is None
+    assert "was not evaluated at the target: it is expected to cost 11 s, and 0.5 s" in none.why_not.replace("500 ms", "0.5 s")
+
+
+def test_where_there_is_nothing_to_confirm_the_search_uses_what_was_kept_and_says_so():
+    result = st.minimize(lambda config: config["n"] ** 2, st.Space(n=st.Int(0, 20)), 12, confirm=True, seed=0, stop=None)
+    assert len(result.history) == 12
+    assert result.stop.reason == "the budget of 12 trials is used up; what is recommended was evaluated before (trial 8)"
+
+
+def test_a_confirmation_runs_to_the_end(monkeypatch):
+    monkeypatch.setattr(Suggester, "forecast", lambda *args, **more: PruningForecast(0.0))
+
+    def trains(config, trial):
+        for s in (0.2, 0.5):
+            if s < config["s"]:
+                trial.report(1.0, s=s)
+                if trial.should_stop():
+                    return shifted(config | {"s": s})
+        return shifted(config)
+
+    result = st.minimize(trains, SPACE, 8, confirm=True, seed=0, stop=None, cost_model=KNOWN)
+    assert result.history[-1].suggestion["why"] == CONFIRMS
+    assert result.history[-1].state is st.State.DONE
+    assert result.history[-1].config["s"] == 1.0

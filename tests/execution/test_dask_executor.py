@@ -45,6 +45,10 @@ def test_the_same_config_three_times_gives_three_results(client, tmp_path):
     cluster_contract.gives_three_results_for_the_same_config(client.get_executor(), tmp_path)
 
 
+def test_a_run_goes_on_in_the_folder_that_the_workers_share(client, tmp_path):
+    cluster_contract.goes_on_with_a_run(st.DaskExecutor(client, isolate=False), tmp_path)
+
+
 def test_what_is_cancelled_ends_and_its_trial_is_asked_again(client, tmp_path):
     cluster_contract.ends_what_is_cancelled(st.DaskExecutor(client), tmp_path)
 

@@ -43,6 +43,10 @@ def test_the_same_config_three_times_gives_three_results(executor, tmp_path):
     cluster_contract.gives_three_results_for_the_same_config(executor, tmp_path)
 
 
+def test_a_run_goes_on_in_the_folder_that_the_workers_share(executor, tmp_path):
+    cluster_contract.goes_on_with_a_run(executor, tmp_path)
+
+
 def test_what_is_cancelled_ends_and_its_trial_is_asked_again(executor, tmp_path):
     cluster_contract.ends_what_is_cancelled(executor, tmp_path)
 

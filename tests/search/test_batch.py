@@ -1,13 +1,17 @@
 import dataclasses
 import math
+import pickle
+import time
 
 import numpy as np
 import pytest
 
 import shoestring as st
+from shoestring.acquisition.kg_fidelity import batch_member_surface
 from shoestring.acquisition.knowledge_gradient import DiscretizedKG, PendingFantasies, initial_discretization, pending_surface
 from shoestring.acquisition.optimize.optimizer import AcquisitionOptimizer
 from shoestring.errors import MethodError
+from shoestring.search.batch import as_batch_member
 from tests.differences import gradients_of
 from tests.problems import belief_of, bowl, mixed_space, mixed_value, plane, told_study
 
@@ -95,3 +99,51 @@ def test_gradients_are_those_of_differences():
 def test_bad_counts(count):
     with pytest.raises(MethodError, match="count"):
         st.Study(plane(1)).ask_many(count)
+
+
+def test_a_member_of_a_batch_is_valued_by_the_maximum_of_the_costs():
+    """Equation 3.4: what costs less than the most expensive other member is free, what costs more sets the price of all."""
+    gain, cost = 0.3, 2.0
+    cheap_and_dear = np.array([0.5, 8.0])
+    found, _ = batch_member_surface(
+        lambda U, gradient: (np.log(np.array([0.1, 0.7])), None), lambda U, gradient: (-np.log(cheap_and_dear), None), gain, cost
+    )(np.zeros((2, 1)), False)
+    np.testing.assert_allclose(np.exp(found), [(0.3 + 0.1) / 2.0, (0.3 + 0.7) / 8.0])
+
+
+@pytest.mark.parametrize("costs", ["unknown", "known"])
+def test_a_batch_by_max_is_one_by_max_while_no_costs_are_known_too(costs):
+    """The second member may use what the first one costs: its fidelity need not be lower. By the sum it would be."""
+    space = st.Space(x=st.Float(0, 1), s=st.Fidelity(0.0, 1.0))
+    model = {} if costs == "unknown" else {"cost_model": st.KnownCost(lambda config: 0.01 + config["s"])}
+    study = st.Study(space, st.CFKG(), seed=0, stop=None, initial=5, **model)
+    for x, s in np.random.default_rng(0).random((6, 2)):
+        cost = {} if costs == "unknown" else {"cost": 0.01 + s}
+        study.add({"x": float(x), "s": float(s)}, (x - 0.3 - 0.3 * (1 - s)) ** 2, **cost)
+    context = study.context
+    first = study.suggester.method.suggest(context)
+    assert (first.cost is None) == (costs == "unknown")
+    member = as_batch_member(study.suggester.method, [first], context)
+    gain, cost = member.acquisition.others
+    assert gain == pytest.approx(math.exp(first.model["log_gain"]))
+    assert cost == pytest.approx(0.01 + first.config["s"], rel=1e-6)
+    belief = context.belief(costs=costs == "known")
+    U = space.snap(np.random.default_rng(0).random((5, 2)))
+    log_kg = DiscretizedKG.over(belief, space.at_target(U)).surface()
+    by_hand = np.logaddexp(math.log(gain), log_kg(U, False)[0]) - np.log(np.maximum(cost, 0.01 + U[:, 1]))
+    np.testing.assert_allclose(member.acquisition.cost_weighted(log_kg, belief)(U, False)[0], by_hand, rtol=1e-6)
+
+
+def test_trials_of_a_batch_that_are_evaluated_one_after_the_other_are_charged_for_their_own_time():
+    study = st.Study(st.Space(x=st.Float(0, 1)), seed=0, stop=None)
+    for trial in study.ask_many(3):
+        time.sleep(0.02)
+        study.tell(trial, trial.config["x"])
+    assert all(0.02 <= trial.cost < 0.04 for trial in study.history)
+    batch = study.ask_many(2)
+    numbers = [trial.number for trial in batch]  # whoever evaluates them at the same time takes them all first
+    time.sleep(0.02)
+    for number in numbers:
+        study.tell(number, 1.0)
+    assert all(trial.cost >= 0.02 for trial in study.history[3:])
+    assert type(pickle.loads(pickle.dumps(batch))) is list

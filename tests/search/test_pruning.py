@@ -9,6 +9,7 @@ import pytest
 import shoestring as st
 from shoestring.data.dataset import to_dataset
 from shoestring.search.pruning import PRUNING_PROBABILITY, pruning_forecast
+from shoestring.surrogate.curves_posterior import RunForecaster
 from tests.problems import abandon, branin
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 48, log=True))
@@ -246,11 +247,115 @@ def training(stopping):
     return objective
 
 
-@pytest.mark.parametrize(("log", "saved"), [(True, 0.3), (False, 0.1)])
-def test_stopping_early_saves_much_and_finds_the_same(log, saved):
+@pytest.mark.parametrize("log", [True, False])
+def test_stopping_early_saves_much_and_finds_as_good_a_place(log):
     space = st.Space(x0=st.Float(0, 1), x1=st.Float(0, 1), epochs=st.Fidelity(1, 50, log=log))
     result = st.minimize(training(True), space, 20, method=st.LogEI(), seed=0)
-    assert result.spent < (1 - saved) * 20 * 50
-    assert branin(result.recommended.config) < 0.6  # 0.398 at best, and 300 at worst
+    assert result.spent < 0.8 * 20 * 50
+    assert branin(result.recommended.config) < 2.5  # 0.398 at best, and 300 at worst
+    stopped = [trial for trial in result.history if "stopped" in trial.suggestion]
+    ended = [trial.value for trial in result.history if "stopped" not in trial.suggestion]
+    for trial in stopped:  # none of them would have become the best
+        end = branin(trial.config) + 30 * (0.5 + trial.config["x1"]) * 50 ** -(0.6 + 0.5 * trial.config["x0"])
+        assert end > min(ended)
     others = st.minimize(training(False), space, 3, method=st.Random(), seed=0)
     assert others.spent == 3 * 50
+
+
+# -- by learning curves -------------------------------------------------------------------------------------------------
+
+
+def curve(config, epochs):
+    return 1 + 2 * (config["x"] - 0.3) ** 2 + (0.5 + config["x"]) / epochs**0.7
+
+
+def reporting(config, trial):
+    for epochs in range(1, config["epochs"] + 1):
+        trial.report(curve(config, epochs), epochs=epochs, cost=float(epochs))
+        if trial.should_stop():
+            break
+    return curve(config, epochs)
+
+
+def curve_study(method, count=9, **options):
+    study = st.Study(SPACE, method, seed=1, initial=4, **options)
+    for i in range(count):
+        study.enqueue({"x": (0.37 + 0.61803 * i) % 1.0, "epochs": 48})
+    study.suggester.prune, prune = False, study.suggester.prune
+    study.minimize(reporting, count)
+    study.suggester.prune = prune
+    return study
+
+
+def curve_reports(config, last):
+    return [{"value": curve(config, e), "fidelity": {"epochs": e}, "cost": float(e)} for e in range(1, last + 1)]
+
+
+def test_with_learning_curves_a_check_needs_no_fit(monkeypatch):
+    study = curve_study(st.LogEI())
+    study.tell(study.ask(), 1.2)  # chosen by a model
+    study.enqueue({"x": 0.95})
+    trial = study.ask()
+    assert study.pruning_forecast(trial, curve_reports({"x": 0.95}, 1)) is not None  # once a trial: after the last one has ended
+    monkeypatch.setattr("shoestring.surrogate.curves_study.fit_theta", None)
+    monkeypatch.setattr(st.GP, "fit", None)
+    seconds = []
+    for last in range(2, 40):
+        began = time.perf_counter()
+        found = study.suggester.forecast(trial, curve_reports({"x": 0.95}, last), live=True)
+        seconds.append(time.perf_counter() - began)
+    assert found.should_prune
+    assert min(seconds) < 0.002
+    assert sorted(seconds)[len(seconds) // 2] < 0.01  # 0.5 ms on an idle machine
+
+
+def test_prune_true_prunes_by_learning_curves_with_every_method():
+    for prune, stopped in ((True, True), (None, False), (False, False)):
+        study = curve_study(st.Random(), prune=prune)
+        study.enqueue({"x": 0.95})
+        study.minimize(reporting, 10)
+        assert ("stopped" in study.history[9].suggestion) is stopped
+    study = curve_study(st.Random(), prune=True)
+    study.enqueue({"x": 0.31})
+    study.minimize(reporting, 10)
+    assert study.history[9].config["epochs"] == 48  # as good as the best
+
+
+def test_prune_false_leaves_a_trial_alone_with_a_model_too():
+    study, asked = learned(), []
+    study.suggester.prune = False
+    study.enqueue({"x": 0.95})
+    study.minimize(eager(asked), 2)
+    assert study.history[13].config["epochs"] == 48
+
+
+def test_prune_is_true_false_or_none():
+    with pytest.raises(st.MethodError, match="True, False or None"):
+        st.Study(SPACE, prune="median")
+
+
+def test_a_run_that_goes_on_is_judged_by_its_earlier_points_too(monkeypatch):
+    space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 48, resumable=True))
+    study = st.Study(space, st.Random(), prune=True)
+    for i in range(8):
+        study.enqueue({"x": (0.37 + 0.61803 * i) % 1.0, "epochs": 48})
+    study.enqueue({"x": 0.6, "epochs": 3})
+    study.enqueue({"x": 0.6, "epochs": 48})
+    study.suggester.prune = False
+
+    def resuming(config, trial):
+        begun = int(trial.resumed_from.fidelity["epochs"]) if trial.resumed_from else 0
+        for epochs in range(begun + 1, config["epochs"] + 1):
+            trial.report(curve(config, epochs), epochs=epochs)
+        return curve(config, config["epochs"])
+
+    study.minimize(resuming, 9)
+    study.suggester.prune = True
+    trial = study.ask()
+    assert trial.resumed_from.number == 8
+    asked = []
+    at = RunForecaster.at
+    monkeypatch.setattr(RunForecaster, "at", lambda self, times, *rest: asked.append(times) or at(self, times, *rest))
+    found = study.pruning_forecast(trial, curve_reports({"x": 0.6}, 4)[-1:])
+    assert 0.0 <= found.probability <= 1.0
+    np.testing.assert_allclose(asked[-1], np.arange(1, 5) / 48)

@@ -44,7 +44,7 @@ def test_a_view_that_is_taken_while_a_trial_is_written_is_not_kept():
     assert study.ask().number == 1
 
 
-INFORMATION_SEEKERS = {"KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "ES", "PES", "MES", "BOCA"}
+INFORMATION_SEEKERS = {"KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "TraceKG", "ES", "PES", "MES", "BOCA"}
 
 
 def test_the_methods_that_seek_information_are_these():
@@ -62,9 +62,9 @@ class Curious(st.Acquisition):
 def test_a_class_without_a_registered_name_is_known_by_its_study(monkeypatch):
     asked = []
 
-    def spy(context, trial, reports, *, seeks_information):
+    def spy(context, trial, reports, *, seeks_information, **options):
         asked.append(seeks_information)
-        return pruning_forecast(context, trial, reports, seeks_information=seeks_information)
+        return pruning_forecast(context, trial, reports, seeks_information=seeks_information, **options)
 
     monkeypatch.setattr("shoestring.state.suggester.pruning_forecast", spy)
     study = st.Study(SPACE, Curious(), initial=1)

@@ -26,6 +26,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
+from ..cost.incremental import StartedRuns, started_runs
 from ..errors import MethodError
 from ..numerics import Array
 from ..space.parameters import Fidelity
@@ -68,11 +69,16 @@ class CFKG(KG):
 
     def cost_weighted(self, log_kg: Surface, belief: Belief) -> Surface:
         """log cfKG, given log KG (3.2); as a further member of a batch, (3.4)."""
-        if belief.cost is None:
-            return assumed_cost_weighted_surface(log_kg, belief.encoding.space) if belief.encoding.space.fidelities else log_kg
+        space, data = belief.encoding.space, belief.data
+        if belief.cost is None and not space.fidelities:
+            return log_kg
+        if belief.cost is None and self.others is None:
+            return assumed_cost_weighted_surface(log_kg, space, started_runs(data, space))
         if self.others is None:
             return cost_weighted_surface(log_kg, belief, 1.0)
-        return batch_member_surface(log_kg, negative_log_cost(belief), *self.others)
+        assumed = belief.cost is None
+        cheapness = assumed_negative_log_cost(space, started_runs(data, space)) if assumed else negative_log_cost(belief)
+        return batch_member_surface(log_kg, cheapness, *self.others)
 
     def as_batch_member(self, gain: float, cost: float) -> Self:
         return replace(self, others=(gain, cost)) if self.batch == "max" else self
@@ -94,11 +100,34 @@ def batch_member_surface(log_kg: Surface, negative_cost: Surface, gain: float, c
     return value
 
 
-def assumed_cost_weighted_surface(log_gain: Surface, space: Space) -> Surface:
-    """log gain - log cost while no cost is known: the cost is assumed proportional to each fidelity's share of its target."""
+def assumed_cost_weighted_surface(log_gain: Surface, space: Space, started: StartedRuns | None = None) -> Surface:
+    """log gain - log cost while no cost is known (``assumed_negative_log_cost``)."""
+    cheapness = assumed_negative_log_cost(space, started)
+
+    def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
+        found, slope = log_gain(U, gradient)
+        cheap, d_cheap = cheapness(U, gradient)
+        return found + cheap, None if slope is None or d_cheap is None else slope + d_cheap
+
+    return value
+
+
+def assumed_negative_log_cost(space: Space, started: StartedRuns | None = None) -> Surface:
+    """-log cost while no cost is known: the cost is assumed proportional to each fidelity's share of its target.
+
+    Where a point would continue one of the ``started`` runs, the cost is that of the rest.
+    """
     fidelities = {j: each for j, each in enumerate(space.values()) if isinstance(each, Fidelity)}
 
     def negative_cost(U: Array) -> Array:
+        total = negative_cost_from_start(U)
+        rows, runs = (np.empty(0, dtype=np.intp),) * 2 if started is None else started.match(U)
+        if started is not None and len(rows):
+            reached = -negative_cost_from_start(started.points[runs])
+            total[rows] -= started.log_rest(U[rows], runs, -total[rows], reached)
+        return total
+
+    def negative_cost_from_start(U: Array) -> Array:
         total = np.zeros(len(U))
         for j, each in fidelities.items():
             share = each.relaxed(U[:, j]) / each.goal if each.goal > 0 else None
@@ -106,13 +135,11 @@ def assumed_cost_weighted_surface(log_gain: Surface, space: Space) -> Surface:
         return total
 
     def value(U: Array, gradient: bool) -> tuple[Array, Array | None]:
-        found, slope = log_gain(U, gradient)
-        if slope is not None:
-            slope = slope.copy()
-            for j in fidelities:  # by central differences: the function costs nothing, and each fidelity is one coordinate
-                move = np.zeros(U.shape[1])
-                move[j] = DIFFERENCE_STEP
-                slope[:, j] += (negative_cost(U + move) - negative_cost(U - move)) / (2.0 * DIFFERENCE_STEP)
-        return found + negative_cost(U), slope
+        slope = np.zeros_like(U) if gradient else None
+        for j in fidelities if slope is not None else ():  # by central differences: it costs nothing, each is one coordinate
+            move = np.zeros(U.shape[1])
+            move[j] = DIFFERENCE_STEP
+            slope[:, j] = (negative_cost(U + move) - negative_cost(U - move)) / (2.0 * DIFFERENCE_STEP)  # type: ignore[index]
+        return negative_cost(U), slope
 
     return value

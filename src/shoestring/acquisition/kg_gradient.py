@@ -14,7 +14,13 @@ Notation (see also ``knowledge_gradient``)
 In 1 + r dimensions there is no closed form. The expectation is a mean over MC_SAMPLES quasi-random w, the same for every x, in
 antithetic pairs w and -w, so that it is never negative without pending points. Its gradient is taken by differences: the samples
 are fixed, and a difference costs no more than the derivative of the factor D would. What is left to gain may be too little for
-any sample to show. There the KG of the value alone, which is exact in log space and never more than d-KG, is used instead.
+the samples to show. There two bounds are used that are exact in log space and never more than d-KG, since they know less: the KG
+of the value alone, and the KG of one number v'w out of the observation,
+
+    KG_v(x) = min mu - E[ min_p (mu(p) + sigma~(p) v t) ],   t ~ N(0, 1)                                                (2)
+
+With p_0 where mu is lowest, v is the direction of sigma~(p) - sigma~(p_0) for the p whose expected improvement on p_0 is highest.
+Small gains come from one such p.
 
 Pending points are observed first. Then cov and S are those of the posterior conditioned on them, and their own w shifts the mean
 beforehand.
@@ -33,8 +39,10 @@ from numpy.typing import NDArray
 from ..numerics import Array, cholesky, special
 from ..surrogate.belief import Belief
 from ..surrogate.gradient_data import gradient_noise
-from ..surrogate.kernels import DerivativeBlock, Kernel, ValueBlock, covariance
+from ..surrogate.kernels import Basis, DerivativeBlock, Kernel, ValueBlock, covariance
 from ..surrogate.posterior import Posterior
+from .improvement import log_h
+from .kg_envelope import log_expected_drop
 from .kg_fidelity import CFKG
 from .knowledge_gradient import KG, DiscretizedKG, fantasy_minimisers
 from .optimize.batched_bfgs import ascend
@@ -101,9 +109,26 @@ class DiscretizedDerivativeKG(DiscretizedKG):
             gain = (now - after).mean(axis=1)
             with np.errstate(divide="ignore"):
                 total = np.log(np.maximum(gain, 0.0))
+            if pending is None:
+                total = np.maximum(total, log_kg_along_best(np.column_stack([np.tile(mean, (len(U), 1)), own]), sigma, own_sigma))
             return np.asarray(total if belief.feasibility is None else total + belief.feasibility.log_probability(Z))
 
         return value
+
+
+def log_kg_along_best(mean: Array, sigma: Array, own_sigma: Array) -> Array:
+    """log of equation (2), along the direction in which one point is expected to undercut the lowest most.
+
+    mean is N x (m + 1), with the candidate itself last; sigma (N x m x (1 + r)) and own_sigma (N x (1 + r)) are sigma~.
+    """
+    rows, every = np.arange(len(mean)), np.concatenate([sigma, own_sigma[:, None, :]], axis=1)
+    lowest = np.argmin(mean, axis=1)
+    apart = every - every[rows, lowest][:, None, :]
+    length = np.sqrt(np.maximum(np.einsum("nmq,nmq->nm", apart, apart), 1e-300))
+    pairs = np.log(length) + log_h(-(mean - mean[rows, lowest][:, None]) / length)[0]
+    best = np.argmax(pairs, axis=1)
+    direction = apart[rows, best] / length[rows, best][:, None]
+    return log_expected_drop(mean, np.einsum("nmq,nq->nm", every, direction))  # (2)
 
 
 @dataclass(frozen=True)
@@ -250,28 +275,65 @@ def derivative_fantasy_minimisers(kg: DiscretizedKG, candidates: Array) -> Array
     free = encoding.numeric & np.array([not parameter.fidelity for parameter in encoding.space.values()])
     if not len(belief.gradient_columns) or not free.any():
         return value_only
-    observation = GradientObservation(belief.objective, belief.gradient_columns, belief.gradient_noise_share)
-    found = [value_only]
-    for u in candidates:
-        Z = encoding.features(u[None, :])
-        (values, derivatives), target = observation.blocks(Z), encoding.space.at_target(u[None, :])
-        outcomes = antithetic_normals(1 + len(belief.gradient_columns))
-        for w in outcomes[:: max(len(outcomes) // FANTASIES_PER_CANDIDATE, 1)]:
-            root = np.sqrt(float(belief.objective.mean_and_variance(Z)[1][0]) + belief.objective.noise)
-            fantasy = belief.objective.condition_on(
-                values, belief.objective.expected(values) + root * w[:1], np.array([belief.objective.noise])
-            )
-            spread = np.sqrt(np.maximum(np.diag(fantasy.covariance_of(derivatives, derivatives)), 0.0))
-            fantasy = fantasy.condition_on(
-                derivatives, fantasy.expected(derivatives) + spread * w[1:], 1e-6 * np.maximum(spread**2, 1e-12)
-            )
+    means = FantasyMeans.of(belief, candidates)
+    at_points = means.at(encoding.features(kg.points))  # fantasies x m
+    starts = np.vstack([encoding.space.at_target(candidates)[means.candidate], kg.points[np.argmin(at_points, axis=1)]])
+    count = len(means.candidate)
+    labelled = np.column_stack([starts, np.tile(np.arange(count), 2) / count])  # the last coordinate says which fantasy it is
 
-            def negative_mean(points: Array, posterior: Posterior = fantasy) -> tuple[Array, Array]:
-                mean, _, slope, _ = posterior.with_gradients(encoding.features(points))
-                return -mean, -encoding.pull_back(points, slope)
+    def negative_mean(points: Array) -> tuple[Array, Array]:
+        fantasy = np.rint(points[:, -1] * count).astype(np.intp)
+        mean, slope = means.with_gradients(encoding.features(points[:, :-1]), fantasy)
+        return -mean, np.column_stack([-encoding.pull_back(points[:, :-1], slope), np.zeros(len(points))])
 
-            lowest = kg.points[int(np.argmin(fantasy.mean_at(encoding.features(kg.points))))]
-            starts = np.vstack([target, lowest])
-            ends, _ = ascend(negative_mean, starts, free, steps=MAX_FANTASY_DESCENT_STEPS, tolerance=FANTASY_TOLERANCE)
-            found.append(encoding.space.snap(ends))
-    return np.vstack(found)
+    steps, moves = MAX_FANTASY_DESCENT_STEPS, np.append(free, False)
+    ends, _ = ascend(negative_mean, labelled, moves, steps=steps, tolerance=FANTASY_TOLERANCE)
+    return np.vstack([value_only, encoding.space.snap(ends[:, :-1])])
+
+
+@dataclass(frozen=True)
+class FantasyMeans:
+    """Posterior means after imagined values with derivatives, one candidate each: they differ in the weights of one basis.
+
+    basis       what the posterior knows, then the values at all candidates, then the derivatives there
+    alphas      one row of weights for each fantasy, 0 for what other candidates would report;   candidate  of each fantasy
+    """
+
+    mean: float
+    basis: Basis
+    alphas: Array
+    candidate: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, belief: Belief, candidates: Array) -> FantasyMeans:
+        posterior, Z, r = belief.objective, belief.encoding.features(candidates), len(belief.gradient_columns)
+        observation = GradientObservation(posterior, belief.gradient_columns, belief.gradient_noise_share)
+        outcomes = antithetic_normals(1 + r)
+        outcomes = outcomes[:: max(len(outcomes) // FANTASIES_PER_CANDIDATE, 1)]
+        known = len(posterior.alpha)
+        alphas = np.zeros((len(Z) * len(outcomes), known + len(Z) * (1 + r)))
+        for n in range(len(Z)):
+            own = Z[n : n + 1]
+            values, derivatives = observation.blocks(own)
+            root = np.sqrt(float(posterior.mean_and_variance(own)[1][0]) + posterior.noise)
+            for j, w in enumerate(outcomes):
+                fantasy = posterior.condition_on(values, posterior.expected(values) + root * w[:1], np.array([posterior.noise]))
+                spread = np.sqrt(np.maximum(np.diag(fantasy.covariance_of(derivatives, derivatives)), 0.0))
+                noise = 1e-6 * np.maximum(spread**2, 1e-12)
+                alpha = fantasy.condition_on(derivatives, fantasy.expected(derivatives) + spread * w[1:], noise).alpha
+                row = alphas[n * len(outcomes) + j]
+                row[:known], row[known + n] = alpha[:known], alpha[known]
+                first = known + len(Z) + n * r
+                row[first : first + r] = alpha[known + 1 :]
+        values, derivatives = observation.blocks(Z)
+        basis = posterior.basis.extended(values).extended(derivatives)
+        return cls(posterior.mean, basis, alphas, np.repeat(np.arange(len(Z)), len(outcomes)))
+
+    def at(self, X: Array) -> Array:
+        """At features X, for all fantasies (F x m)."""
+        return np.asarray(self.mean + self.alphas @ self.basis.covariance_at(X))
+
+    def with_gradients(self, X: Array, fantasy: NDArray[np.intp]) -> tuple[Array, Array]:
+        """At X[i] under fantasy[i], and the gradients there."""
+        near, weights = self.basis.covariance_with_gradient_at(X), self.alphas[fantasy]
+        return self.mean + np.einsum("ij,ij->i", near.k, weights), near.gradients(weights)[0]

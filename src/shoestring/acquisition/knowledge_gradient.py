@@ -36,6 +36,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ..data.trial_table import SAME_POINT
 from ..numerics import Array, cholesky, single_threaded, special
 from ..space.encoding import Encoding
 from ..surrogate.belief import Belief
@@ -44,7 +45,7 @@ from .base import Acquisition, average, lazy_surface
 from .improvement import negative_mean_surface
 from .kg_envelope import log_expected_drop, log_expected_drop_with_gradient
 from .optimize.batched_bfgs import ascend
-from .optimize.candidates import is_visited, quasi_random, separated_points, unique_points
+from .optimize.candidates import fidelity_corners, is_visited, quasi_random, separated_points, unique_points
 from .optimize.optimizer import AcquisitionOptimizer, OptimizerOptions, Selection, Surface, local_search
 
 KG_OPTIMIZER_OPTIONS = OptimizerOptions(raw_samples=192, local_samples=96, restarts=6, rounds=2)
@@ -52,6 +53,7 @@ N_EVALUATED_POINTS = 24  # best evaluated points in P
 N_MEAN_MINIMA = 8  # minima of the posterior mean in P
 MEAN_TOLERANCE = 1e-9  # of these minima, in deviations of the model: what is missed of the present minimum would count as KG
 N_REFINED_CANDIDATES = 4  # best candidates whose fantasies refine P
+N_REFINED_AT_EDGES = 1  # of each bound of the fidelities
 FANTASY_OUTCOMES = (-1.8, -0.8, 0.8, 1.8)  # values of w at which the fantasies are taken
 MAX_FANTASY_DESCENT_STEPS = 20
 FANTASY_TOLERANCE = 1e-6  # gain of a step at which the descent of a fantasy's mean ends, in deviations of the model
@@ -142,7 +144,7 @@ class KG(Acquisition):
         optimizer = replace(optimizer, options=KG_OPTIMIZER_OPTIONS)
         rough = [self.estimator.over(each, initial_discretization(each, optimizer)) for each in belief.samples]
         optimum = optimizer.maximize(self.cost_weighted(average([each.surface() for each in rough], log_space=True), belief))
-        candidates = unique_points(optimum.U[: 3 * N_REFINED_CANDIDATES])[:N_REFINED_CANDIDATES]
+        candidates = refined_candidates(optimum.U, optimizer)
         refined = [each.extended(each.fantasy_minimisers(candidates)).surface() for each in rough]
         log_kg = average(refined, log_space=True)
         surface = self.cost_weighted(log_kg, belief)
@@ -155,6 +157,20 @@ class KG(Acquisition):
     def cost_weighted(self, log_kg: Surface, belief: Belief) -> Surface:
         """The surface to maximize, given log KG. KG itself does not count cost."""
         return log_kg
+
+
+def refined_candidates(U: Array, optimizer: AcquisitionOptimizer) -> Array:
+    """Of points, best first, the few whose fantasies refine P. Over fidelities no near-copies, and the best of each bound."""
+    if not optimizer.chooses_fidelity:
+        return unique_points(U[: 3 * N_REFINED_CANDIDATES])[:N_REFINED_CANDIDATES]
+    space = optimizer.encoding.space
+    columns = [space.names.index(name) for name in space.fidelities]
+    chosen = [separated_points(U, limit=len(U) // 4)[:N_REFINED_CANDIDATES]]
+    for corner in fidelity_corners(space):
+        there = U[(np.abs(U[:, columns] - corner) < SAME_POINT).all(axis=1)]
+        if len(there):
+            chosen.append(separated_points(there)[:N_REFINED_AT_EDGES])
+    return unique_points(np.vstack(chosen))
 
 
 def initial_discretization(belief: Belief, optimizer: AcquisitionOptimizer) -> Array:

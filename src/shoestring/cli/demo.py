@@ -24,6 +24,7 @@ from ..report.progress_line import progress_line
 from .console import EXIT_SIGINT, json_requested, log_lines, rows_text
 from .doctor import INSTALL_EXTRAS, is_installed, require_package
 from .options import check_budget, check_picture, json_option
+from .serve import page_beside, require_web, wait_at_the_page
 
 TRAINING_IMAGES, VALIDATION_IMAGES, TEST_IMAGES = 400, 797, 600  # of 1797
 PROGRESS_LINES = 4  # one for each quarter of the budget; the last one is the summary
@@ -56,9 +57,10 @@ SPACE = Space(
     "--picture", type=click.Path(path_type=Path, dir_okay=False), callback=check_picture, metavar="PATH",
     help=f"File for the convergence plot.  [default: {DEFAULT_PICTURE}]",
 )
+@click.option("--open", "opens", is_flag=True, help="Show the study as a live page in a browser.")
 @json_option
 @click.pass_context
-def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None) -> None:
+def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None, opens: bool) -> None:
     """Tune a gradient-boosting classifier on handwritten digits, in about 40 seconds.
 
     It tunes eight hyperparameters of scikit-learn's HistGradientBoostingClassifier for the lowest validation error: real
@@ -80,6 +82,8 @@ def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None) ->
         picture = DEFAULT_PICTURE
     else:
         click.echo(f"no picture will be saved, because matplotlib is not installed: {INSTALL_EXTRAS}", err=True)
+    if opens:
+        require_web("--open")
     silent = json_requested()
     say = (lambda text: None) if silent else click.echo
 
@@ -90,6 +94,8 @@ def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None) ->
     callbacks = [] if silent or sys.stderr.isatty() else [ProgressLines(budget, say)]
     with log_lines(quiet=True):  # it has lines of its own
         study = Study(SPACE, seed=seed, name="demo")
+        if opens:
+            ctx.with_resource(page_beside(study.storage, "memory", opens=True))
         result = study.minimize(digits.validation_error, budget, callbacks=callbacks, on_interrupt="return")
     found = result.history.best
     best = None if found is None else Errors(float(found.value or 0.0), digits.test_error(found.config))
@@ -112,6 +118,8 @@ def demo(ctx: click.Context, budget: Budget, seed: int, picture: Path | None) ->
         say(f"next, a function of your own: {example_command()}")
     if failure is not None:
         raise click.ClickException(failure)
+    if opens and result.stop.kind != "interrupted":
+        wait_at_the_page()
     ctx.exit(EXIT_SIGINT if result.stop.kind == "interrupted" else 0)
 
 

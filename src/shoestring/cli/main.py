@@ -38,7 +38,9 @@ from .demo import demo
 from .doctor import doctor
 from .manage import completion, db, export, import_, replay, rm, stop
 from .plot import plot
+from .report import report
 from .run import resume, run
+from .serve import serve
 from .show import best, explain, list_studies, show
 
 EPILOG = """\b
@@ -114,7 +116,8 @@ def main() -> None:
     """Bayesian optimization that counts what every evaluation costs: tune expensive things on a shoestring."""
 
 
-LOOKING, DRIVING = (list_studies, show, best, explain, plot), (ask, tell, enqueue, stop, export, import_, replay, rm)
+LOOKING = (list_studies, show, best, explain, plot, report, serve)
+DRIVING = (ask, tell, enqueue, stop, export, import_, replay, rm)
 for each in (demo, run, resume, *LOOKING, *DRIVING, doctor):
     main.add_command(each)
 for each in (db, completion):

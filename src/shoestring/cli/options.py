@@ -8,7 +8,7 @@ All of it is checked before any budget is spent. A parameter is written the same
     act=relu,tanh               a choice; an option that is JSON (1, true, null) is read as such, any other as text
     layers=[[64, 64], [128]]    a choice as a JSON list, for options with commas or brackets in them
     rate_drop=0:0.5 when booster=dart                    conditional;   when booster=dart,gblinear and depth=3
-    epochs=1:50                 as a fidelity: whole numbers if both bounds are;   epochs=1:81 target=27
+    epochs=1:50                 as a fidelity: whole numbers if both bounds are;   epochs=1:81 target=27 resumable
 """
 
 from __future__ import annotations
@@ -34,8 +34,9 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 PICTURE_FORMATS = (".png", ".svg", ".pdf", ".jpg")
 RANGE_PREFIXES = ("int", "float", "log")
-PARAMETER_FIELDS = ("low", "high", "log", "step", "int", "target", "options", "when")
+PARAMETER_FIELDS = ("low", "high", "log", "step", "int", "target", "resumable", "options", "when")
 _WHEN = re.compile(r"\s+when\s+")
+_RESUMABLE = re.compile(r"\s+resumable(?:\s*=\s*(?P<stands>true|false))?(?=\s|$)")
 _TARGET = re.compile(r"\s+target\s*=\s*(?P<target>\S+)\s*$")
 
 
@@ -199,6 +200,10 @@ def read_parameter(text: str, fidelity: bool = False) -> tuple[str, Parameter]:
 def read_spec(name: str, spec: str, fidelity: bool = False) -> Parameter:
     """The parameter of ``SPEC``, the part after the ``=``."""
     when: dict[str, Any] | None = None
+    resumable = _RESUMABLE.search(spec) if fidelity else None
+    stands = None if resumable is None else resumable["stands"] != "false"
+    if resumable is not None:
+        spec = spec[: resumable.start()] + spec[resumable.end() :]
     target = _TARGET.search(spec) if fidelity else None
     if target:
         spec = spec[: target.start()]
@@ -209,7 +214,7 @@ def read_spec(name: str, spec: str, fidelity: bool = False) -> Parameter:
         fields = rest.strip().split(":")
         if fields[0].strip() in RANGE_PREFIXES or (len(fields) > 1 and all(read_number(field) is not None for field in fields)):
             goal = target["target"] if target else None
-            return read_range(name, rest.strip(), fields, when=when, fidelity=fidelity, target=goal)
+            return read_range(name, rest.strip(), fields, when=when, fidelity=fidelity, target=goal, resumable=stands)
         if ":" in rest and "," not in rest:
             raise _unreadable(name, rest, fidelity)
         options = [read_value(part) for part in rest.split(",")]
@@ -227,7 +232,14 @@ def read_spec(name: str, spec: str, fidelity: bool = False) -> Parameter:
 
 
 def read_range(
-    name: str, text: str, fields: list[str], *, when: Mapping[str, Any] | None, fidelity: bool, target: str | None
+    name: str,
+    text: str,
+    fields: list[str],
+    *,
+    when: Mapping[str, Any] | None,
+    fidelity: bool,
+    target: str | None,
+    resumable: bool | None,
 ) -> Parameter:
     """The parameter of ``[int:|float:|log:]low:high[:step]``; ``fields`` is the text split at its colons."""
     prefixes = [field.strip() for field in fields if field.strip() in RANGE_PREFIXES]
@@ -240,7 +252,7 @@ def read_range(
         raise SpaceError(f"{name}: target={target} is not a number")
     return make_numeric(
         name, low, high, log="log" in prefixes, step=step[0] if step else None, integer="int" in prefixes, when=when,
-        fidelity=fidelity, target=goal,
+        fidelity=fidelity, target=goal, resumable=resumable,
     )  # fmt: skip
 
 
@@ -255,6 +267,7 @@ def make_numeric(
     when: Mapping[str, Any] | None,
     fidelity: bool,
     target: Any,
+    resumable: Any,
 ) -> Parameter:
     """A Float, Int or Fidelity, validated."""
     if is_number(low) and is_number(high) and low > high:  # the parameter itself would say so in the words of Python
@@ -263,7 +276,7 @@ def make_numeric(
     if fidelity:
         if when is not None:
             raise SpaceError(f"{name}: a fidelity cannot be conditional; omit the condition")
-        parameter = Fidelity(low, high, log=log, step=step, target=target)
+        parameter = Fidelity(low, high, log=log, step=step, target=target, resumable=resumable)
     else:
         parameter = (Int if integer else Float)(low, high, log=log, step=step, when=when)
     parameter.validate(name)
@@ -289,7 +302,7 @@ def read_toml_parameter(name: str, given: Any, fidelity: bool = False) -> Parame
         raise SpaceError(f"{name}: {missing[0]} is missing; write {{low = 0, high = 1}} or {{options = [...]}}")
     return make_numeric(
         name, given["low"], given["high"], log=given.get("log", False), step=given.get("step"), integer=given.get("int", False),
-        when=when, fidelity=fidelity, target=given.get("target"),
+        when=when, fidelity=fidelity, target=given.get("target"), resumable=given.get("resumable"),
     )  # fmt: skip
 
 

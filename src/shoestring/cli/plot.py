@@ -23,6 +23,7 @@ KINDS = {
     "parallel": "all trials as lines over all parameters",
     "timeline": "when each trial ran, and how many at once",
     "costs": "actual against expected costs",
+    "ladder": "what was spent at each fidelity",
     "pareto": "expected improvement against expected cost of the next trial",
     "stopping": "the bound on the regret, and when it stops the study",
     "lookahead": "what one more trial would change",

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,6 +61,7 @@ from .run_plan import (
     print_summary,
     summary_json,
 )
+from .serve import page_beside, require_web
 from .show import parameter_text
 
 if TYPE_CHECKING:
@@ -127,10 +129,11 @@ class ProgramCommand(click.Command):
 @logs_option
 @click.option("--extend", is_flag=True, default=None, help="Widen the bounds and options of an existing study.")
 @click.option("--pass-as-json", is_flag=True, default=None, help="The program reads other parameters from SHOESTRING_CONFIG.")
+@click.option("--serve", "serves", is_flag=True, help="Show the study as a live page while it runs; the link is printed.")
 @click.option("--quiet", is_flag=True, help="Print only the result.")
 @json_option
 @click.pass_context
-def run(ctx: click.Context, /, file: tuple[str, ...], quiet: bool, **given: Any) -> None:
+def run(ctx: click.Context, /, file: tuple[str, ...], quiet: bool, serves: bool, **given: Any) -> None:
     """Tune any program: it gets the parameters as arguments, and its last line of output is the result.
 
     The study is stored in shoestring.db. The same command again continues it.
@@ -159,8 +162,10 @@ def run(ctx: click.Context, /, file: tuple[str, ...], quiet: bool, **given: Any)
       Environment variables: SHOESTRING_CONFIG, SHOESTRING_TRIAL, SHOESTRING_STUDY, SHOESTRING_RESULT (a
       file that may hold the result instead of the last line) and SHOESTRING_CHECKPOINT_DIR.
     """
+    if serves:
+        require_web("--serve")
     plan, study_options = read_plan(ctx, file, given)
-    ctx.exit(execute_plan(plan, study_options, quiet))
+    ctx.exit(execute_plan(plan, study_options, quiet, serves=serves))
 
 
 def read_plan(ctx: click.Context, file: tuple[str, ...], given: dict[str, Any]) -> tuple[Plan, dict[str, Any]]:
@@ -282,12 +287,13 @@ def approval_text(request: Request) -> str:
 
 
 def execute_plan(
-    plan: Plan, study_options: Mapping[str, Any] | None, quiet: bool, approved: Request | None = None
+    plan: Plan, study_options: Mapping[str, Any] | None, quiet: bool, approved: Request | None = None, *, serves: bool = False
 ) -> int:
     """Open or create the study, run its program until there is a reason to stop, and return the exit code.
 
     study_options   the arguments of a new study; None if the study must exist already
     approved        what the user allows to run; None: what is in the plan, which the user has typed
+    serves          show the study as a page while it runs
     """
     remember_addresses([plan.address])
     check_program(plan.command)
@@ -303,7 +309,8 @@ def execute_plan(
                 click.echo(printable(introduction(plan, study, trials_before)))
             logs = Logs(Path(plan.logs), study.id)
             objective = ApprovedObjective(plan.template(study.space), logs, plan.name, plan.timeout)
-            with log_lines(quiet or json_requested()), objective:
+            page = page_beside(storage, plan.address) if serves else nullcontext()
+            with log_lines(quiet or json_requested()), page, objective:
                 result = optimize(study, objective, plan, quiet)
             if objective.refused is not None:
                 raise CommandError(objective.refused, plan.resume_command)

@@ -169,8 +169,9 @@ def best_command(study: Study, record: StudyRecord, trial: Trial, address: str) 
     checkpoints = Checkpoints(logs.checkpoints, lambda: study.id)
     extras = {
         "trial": trial.number, "study": record.name, "result": logs.files(trial.number).result.absolute(),
-        "checkpoint_dir": checkpoints.path(config, study.space),
+        "checkpoint_dir": checkpoints.path(config, study.space, trial.suggestion.get("run")),
     }  # fmt: skip
+    extras["checkpoint"] = extras["checkpoint_dir"]
     template = CommandTemplate(tuple(plan["command"]), study.space, plan.get("pass_as_json", False))
     words = template.fill(config, {name: str(value) for name, value in extras.items()})
     reads_config = template.config_from_environment or template.rest_from_environment
@@ -238,6 +239,8 @@ def show_trial(study: Study, record: StudyRecord, trial: Trial, address: str) ->
     from ..program.result_reader import tail
 
     rows = [("trial", f"{trial.number} of {record.name}"), ("state", str(trial.state)), ("value", rounded(trial.value, 6))]
+    before = trial.resumed_from
+    rows += [("resumed", f"from trial {before.number}, at {named_text(before.fidelity)}")] if before is not None else []
     rows += [("cost", amount(trial.cost, study.unit) + (" or more" if trial.censored else ""))] if trial.cost is not None else []
     rows += [("time", duration(trial.seconds))] if trial.seconds is not None else []
     rows += [("asked", time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trial.asked_at)))] if trial.asked_at else []
@@ -337,6 +340,7 @@ def parameter_text(parameter: Parameter) -> str:
     text += ", log scale" if fields.get("log") else ""
     text += f", steps of {fields['step']:g}" if fields.get("step") else ""
     text += f", target {fields['target']:g}" if fields.get("target") is not None else ""
+    text += ", resumable" if fields.get("resumable") else ""
     return text + (f", when {condition_text(fields['when'])}" if fields.get("when") else "")
 
 

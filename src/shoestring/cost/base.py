@@ -134,6 +134,7 @@ def needs_no_data(model: CostModel) -> bool:
 
 def to_warm_start(posterior: CostPosterior, trials: int) -> dict[str, Any]:
     """What the next fit may start from, JSON-ready. A class that does not derive from ``CostPosterior`` has its defaults."""
+    posterior = getattr(posterior, "total", posterior)  # of an IncrementalCost, what was fitted
     theta = getattr(posterior, "theta", CostPosterior.theta)
     known = {"kind": type(posterior).__name__, "trials": trials, "theta": list(theta)}
     if parts := getattr(posterior, "parts", CostPosterior.parts):

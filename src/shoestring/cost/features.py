@@ -4,6 +4,8 @@ Notation
     F (m x q)   features; column k belongs to parameter groups[k], in the order of ``Encoding``
     g(v)        log v when all values of a numeric parameter are positive, else v
     (1)  f = (g(v) - g(low)) / (g(high) - g(low)) - 1/2, from -1/2 to 1/2 over the range of the parameter
+A fidelity that begins at zero is log(t + FIDELITY_OVERHEAD), where t goes from 0 to 1 over its range: costs grow in proportion to
+it, beside what every trial costs. The exponential of a line would be far too high at the target if most trials are below it.
 A choice of k options is k indicators less 1/k (one column, -1/2 or 1/2, for two options). An inactive parameter is 0, the middle
 of every range. So a weight is the change of log cost over the whole range.
 """
@@ -24,6 +26,8 @@ from ..numerics import Array
 from ..space.encoding import Encoding
 from ..space.parameters import Choice, Numeric
 from ..space.space import Space
+
+FIDELITY_OVERHEAD = 0.01  # of the cost at the target: what a trial at fidelity 0 is assumed to cost
 
 Features = int | tuple[str, ...] | None  # how many at most, which, or all of them
 
@@ -129,6 +133,8 @@ class _Axis:
         if parameter.levels is not None and parameter.step is not None:  # the highest value may lie below ``high``
             top = parameter.low + (parameter.levels - 1) * parameter.step
         rise = (top - parameter.low) / parameter.low if parameter.low > 0 and not parameter.log else 0.0
+        if parameter.fidelity and parameter.low <= 0:
+            rise = 1.0 / FIDELITY_OVERHEAD
         curved = 1e-6 < rise < 1e150  # over a narrow range the logarithm is linear; above 1e150 it cannot be computed
         return cls(low, 1.0 / (high - low) if high > low else 0.0, rise if curved else None)
 

@@ -9,7 +9,7 @@ Notation
     (2)  weight ~ N(slope R, (deviation R)^2)           by kind; over the range for kinds that have no slope
 
 R of a numeric parameter that may be zero or negative, such as a position on a grid, is the log of its number of values, or that
-of a factor of ten for a real number.
+of a factor of ten for a real number. A fidelity that begins at zero is assumed to cost a hundredth of the target there.
 
 The slopes are those in 12 recorded tables (support vector machines, random forests, gradient boosting), rounded: iterations had
 slopes of .58 to .95, depth, leaves and degree .14 to .65, shares of rows and columns 0 to .59, lower limits -.10 to 0; other
@@ -31,7 +31,7 @@ from ..numerics import Array
 from ..space.encoding import Encoding
 from ..space.parameters import Choice, Numeric
 from ..space.space import Parameter
-from .features import CostFeatures
+from .features import FIDELITY_OVERHEAD, CostFeatures
 from .linear import WeightPrior
 
 NOISE = 0.2  # Q0, a variance of log cost: a linear model left .03 to .3 over in the recorded tables
@@ -118,6 +118,8 @@ def log_range(parameter: Numeric) -> float:
     """R."""
     if parameter.low > 0:
         return math.log(parameter.high / parameter.low)
+    if parameter.fidelity:
+        return math.log1p(1.0 / FIDELITY_OVERHEAD)
     return math.log(parameter.levels) if parameter.levels is not None else RANGE_OF_UNKNOWN_SCALE
 
 

@@ -15,6 +15,7 @@ from ..numerics import Array
 from ..space.space import Space
 from .history import History
 from .intermediate import SAME_FIDELITY, IntermediateValue
+from .training_run import started_rows
 from .trial import State
 from .trial_table import CODES
 
@@ -35,6 +36,10 @@ class Dataset:
     cost_points   c x D   points of finished and failed trials with a known cost, then of intermediate values
     log_cost      c       the logarithms of the costs;  censored  which are lower bounds;
                           measured  which are measured seconds, since no other cost was given
+    started       r x D   where the runs ended that may go on: configs with the fidelity that they have reached
+
+    The costs are those of runs from the start. A trial that went on from an earlier one has paid for the rest alone: what was
+    paid before is added.
     """
 
     U: Array
@@ -50,6 +55,7 @@ class Dataset:
     gradients: Array
     pruned: Array
     intermediate: int = 0
+    started: Array | None = None
 
     @property
     def finished(self) -> int:
@@ -111,11 +117,14 @@ def to_dataset(history: History) -> Dataset:
     """The history as arrays."""
     space, table = history.space, history.table
     cost, sign = table.cost[: table.count], -1.0 if history.maximize else 1.0
+    if table.paid_before:
+        cost = cost.copy()
+        cost[list(table.paid_before)] += list(table.paid_before.values())  # NaN where that is not known: no observation of cost
     done, failed, pending = (np.flatnonzero(table.having(state)) for state in (State.DONE, State.FAILED, State.RUNNING))
     priced = table.having(State.DONE, State.FAILED) & table.priced[: table.count]
     free = priced & (cost == 0.0)
     if free.any():  # a cost of 0 has no logarithm
-        positive = cost[priced & ~free]
+        positive = cost[priced & (cost > 0.0)]
         cost = np.where(free, ZERO_COST_SHARE * positive.min(), cost) if len(positive) else cost
     paid = np.flatnonzero(priced & (cost > 0.0))
     with_gradient = [row for row in sorted(table.gradients) if table.state[row] == CODES[State.DONE]]
@@ -138,6 +147,7 @@ def to_dataset(history: History) -> Dataset:
         measured=table.measured[paid],
         gradients=gradients,
         pruned=np.array(pruned).reshape(len(pruned), len(space)),
+        started=table.U[started_rows(history)] if space.resumable else None,
     )
     return data.with_intermediate(history.intermediate, space)
 

@@ -61,7 +61,11 @@ def intermediate_values(trial: Trial, space: Space, limit: int = MAX_VALUES_PER_
     last = {float(step): row for row, step in enumerate(progress) if end is None or step < end - SAME_FIDELITY}
     rows = np.array(sorted(last.values()), dtype=int)
     chosen = rows[spread_evenly(progress[rows], limit, end)]
-    return [IntermediateValue(points[row], float(located[row]["value"]), located[row]["cost"]) for row in chosen]
+    before = trial.resumed_from  # a report's cost is that of its trial, and the cost model learns that of the run from its start
+    paid = 0.0 if before is None else before.paid
+    priced = paid is not None and "interrupted" not in trial.suggestion
+    costs = [None if each["cost"] is None or not priced else each["cost"] + paid for each in located]
+    return [IntermediateValue(points[row], float(located[row]["value"]), costs[row]) for row in chosen]
 
 
 def spread_evenly(progress: Array, limit: int, end: float | None) -> list[int]:

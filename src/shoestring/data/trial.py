@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from .._format import rounded
 from .._optuna_names import OF_A_RECORD, hint_attributes
@@ -32,6 +32,19 @@ class State(StrEnum):
     DONE = "done"
     FAILED = "failed"
     ABANDONED = "abandoned"
+
+
+class ResumedFrom(NamedTuple):
+    """What a trial went on from: the earlier trial, the fidelities that it had reached, and what was paid up to there.
+
+    number    of the earlier trial
+    fidelity  the fidelities that it had reached, by name
+    paid      what all trials of the run up to it have cost; None if that is not known
+    """
+
+    number: int
+    fidelity: Mapping[str, float]
+    paid: float | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +96,7 @@ class Trial:
     value       the result, None without one
     folds       the results of the folds of a cross-validation
     gradient    d value / d parameter, by name
-    cost        in the study's unit
+    cost        in the study's unit; of a trial that went on from an earlier one, what was paid for the rest
     seconds     the measured time
     error       why it failed, in one line, with the line of the user's code
     traceback   the whole story
@@ -91,7 +104,7 @@ class Trial:
     metrics     further numbers to look at, by name
     attrs       further facts, ready for JSON
     added       a result from elsewhere: the study has not paid for it
-    suggestion  ``Suggestion.to_dict()``
+    suggestion  ``Suggestion.to_dict()``, and as ``rule`` the numbers that the stopping rule had looked at before it
     basis       the data that the suggestion was computed from (see ``replay``)
 
     >>> study = st.Study(st.Space(x=st.Float(0, 1)))
@@ -145,6 +158,20 @@ class Trial:
     def charge(self) -> float:
         """What the trial has cost the study so far: nothing if it comes from elsewhere."""
         return 0.0 if self.added or self.cost is None else self.cost
+
+    @property
+    def resumed_from(self) -> ResumedFrom | None:
+        """What the trial went on from, where its fidelity is resumable; None for a run from the start.
+
+        >>> study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 50, resumable=True)))
+        >>> for epochs in (10, 50):
+        ...     study.enqueue({"x": 0.5, "epochs": epochs})
+        ...     _ = study.tell(study.ask(), 1 / epochs, cost=epochs if epochs == 10 else 40)
+        >>> study.history[1].resumed_from
+        ResumedFrom(number=0, fidelity={'epochs': 10}, paid=10.0)
+        """
+        found = self.suggestion.get("resumed_from")
+        return None if found is None else ResumedFrom(found["number"], found["fidelity"], found.get("paid"))
 
     def finish(self, state: State, **results: Any) -> Trial:
         """The same trial with its results.

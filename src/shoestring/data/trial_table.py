@@ -49,6 +49,13 @@ class TrialTable:
     hash          hash of the point (see ``visited``)
     gradients     row -> gradient by the unit cube, in the user's sign, for trials with gradient observations
     pruned        row -> the point that was asked, for trials that were pruned at a lower fidelity
+
+    Where a fidelity is resumable (see ``training_run``), also:
+
+    paid_before   row -> what was paid for the part of the run that the trial went on from; NaN if that is not known
+    runs          row -> the number of its run, for trials of all but the first run of their config
+    saved         rows of trials that have saved files in their checkpoint folder
+    lost          rows of trials whose files are gone
     """
 
     def __init__(self, space: Space) -> None:
@@ -62,6 +69,10 @@ class TrialTable:
         self.hash = np.empty(INITIAL_CAPACITY, dtype=np.int64)
         self.gradients: dict[int, Array] = {}
         self.pruned: dict[int, Array] = {}
+        self.paid_before: dict[int, float] = {}
+        self.runs: dict[int, int] = {}
+        self.saved: set[int] = set()
+        self.lost: set[int] = set()
         self._hashes: set[int] | None = None
 
     def put(self, row: int, trial: Trial) -> None:
@@ -101,9 +112,24 @@ class TrialTable:
             for row in kept.keys() & range(rows.start, rows.stop):
                 del kept[row]
             kept |= new
+        if self.space.resumable:
+            self._put_runs(first, trials)
         if self._hashes is not None:
             self._hashes.update(self.hash[rows].tolist())
         self.count, self.version = max(self.count, rows.stop), self.version + 1
+
+    def _put_runs(self, first: int, trials: Sequence[Trial]) -> None:
+        for row, trial in enumerate(trials, first):
+            if (before := trial.resumed_from) is not None:
+                self.paid_before[row] = np.nan if before.paid is None else before.paid
+            else:
+                self.paid_before.pop(row, None)
+            if "run" in trial.suggestion:
+                self.runs[row] = trial.suggestion["run"]
+            if trial.suggestion.get("saved"):
+                self.saved.add(row)
+            if trial.suggestion.get("interrupted"):
+                self.censored[row] = True  # what was paid before the interruption is not in its cost
 
     def _reserve(self, needed: int) -> None:
         """Grow the arrays to hold ``needed`` rows."""
@@ -132,6 +158,9 @@ class TrialTable:
             setattr(table, name, getattr(self, name)[: max(table.count, INITIAL_CAPACITY)].copy())
         table.gradients = {row: gradient for row, gradient in self.gradients.items() if row < table.count}
         table.pruned = {row: point for row, point in self.pruned.items() if row < table.count}
+        table.paid_before = {row: paid for row, paid in self.paid_before.items() if row < table.count}
+        table.runs = {row: run for row, run in self.runs.items() if row < table.count}
+        table.saved, table.lost = ({row for row in rows if row < table.count} for rows in (self.saved, self.lost))
         return table
 
     def having(self, *states: State) -> NDArray[np.bool_]:

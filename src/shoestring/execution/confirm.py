@@ -1,26 +1,37 @@
 """Confirmation: the last of a budget, kept for one evaluation of what is recommended at the target fidelity.
 
 A search over fidelities may end with a recommendation that was never evaluated. With ``confirm=True`` the study stops a little
-earlier and finds out.
+earlier and finds out. What is kept is the predicted cost of what would be confirmed now. If that does not fit in the end, the
+next best config that does is evaluated. Where nothing is left to confirm, the search goes on with what was kept.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from .._format import amount
 from ..budget import Budget
 from ..data.trial import State
-from ..search.base import MIN_COSTS_FOR_PREDICTION
-from ..search.recommend import CONFIRMS, RecommendedPoint
+from ..numerics import Array
+from ..search.base import MIN_COSTS_FOR_PREDICTION, SearchContext
+from ..search.recommend import CONFIRMS, RecommendedPoint, affordable_alternative, recommend
 from ..space.space import Config
 from ..state.suggester import Suggester, price_of_a_second
 from ..termination.base import Verdict
 
 MAX_CONFIRMATIONS = 3  # a confirmation that disappoints makes another recommendation
 COST_MARGIN = 1.25  # cost models are off by about so much after a dozen trials
-BEST_CONFIGS_PRICED = 3  # best trials whose config at the target sets what is kept
+
+
+@dataclass(frozen=True)
+class ToConfirm:
+    """The config to evaluate at the target, or None and why: in words, and whether the rest is free for the search."""
+
+    config: Config | None
+    why_not: str = ""
+    search_on: bool = False
 
 
 def without_confirmation(suggester: Suggester, budget: Budget) -> Budget:
@@ -35,15 +46,21 @@ def without_confirmation(suggester: Suggester, budget: Budget) -> Budget:
 
 
 def confirmation_price(suggester: Suggester, budget: Budget) -> float:
-    """What an evaluation of one of the best configs at the target is expected to cost; 0 while nothing is known of costs."""
+    """What an evaluation of what would be confirmed now is expected to cost; 0 while nothing is known of costs."""
     context = suggester.context(budget=budget)
-    data = context.data
-    known = context.cost_is_known or len(data.log_cost) >= MIN_COSTS_FOR_PREDICTION
-    if not data.finished or context.cost is None or not known:
+    known = context.cost_is_known or len(context.data.log_cost) >= MIN_COSTS_FOR_PREDICTION
+    if (budget.cost is None and budget.seconds is None) or not context.data.finished or context.cost is None or not known:
         return 0.0
-    best = np.argsort(data.y[: data.finished], kind="stable")[:BEST_CONFIGS_PRICED]
-    median = np.exp(context.cost.log_cost(context.space.at_target(data.U[best]))[0])  # with few costs the mean is far above it
-    return COST_MARGIN * float(median.max())
+    with suggester.state.lock:
+        found = recommend(context, to_confirm=True)
+    return 0.0 if found is None else COST_MARGIN * float(predicted_costs(context, found.u[None, :])[0])
+
+
+def predicted_costs(context: SearchContext, U: Array) -> Array:
+    """The median cost of points at the target fidelity: with few costs the mean is far above it. 0 while none is known."""
+    if context.cost is None:
+        return np.zeros(len(U))
+    return np.asarray(np.exp(context.cost.log_cost(context.space.at_target(U))[0]))
 
 
 def seconds_for(price: float, suggester: Suggester) -> float:
@@ -52,30 +69,48 @@ def seconds_for(price: float, suggester: Suggester) -> float:
     return price / a_second if a_second else 0.0
 
 
-def config_to_confirm(suggester: Suggester, budget: Budget) -> Config | None:
-    """The recommended config, if it was not evaluated and an evaluation still fits into the budget."""
-    state, found = suggester.state, suggester.recommend(budget=budget)
-    if found is None or found.row is not None:
-        return None
-    history, config = state.history, state.space.decode(found.u)
+def config_to_confirm(suggester: Suggester, budget: Budget) -> ToConfirm:
+    """What is worth an evaluation at the target, or the next best config that the budget still allows."""
+    state = suggester.state
+    history, context = state.history, suggester.context(budget=budget)
+    with state.lock:
+        found = recommend(context, to_confirm=True)
+    if found is None:
+        return ToConfirm(None, "nothing has succeeded that could be confirmed")
+    if found.row is not None:
+        number = history.having(State.DONE)[found.row].number
+        return ToConfirm(None, f"what is recommended was evaluated before (trial {number})", search_on=True)
     if budget.trials is not None and history.trials_used >= budget.trials:
-        return None
-    if budget.cost is not None or budget.seconds is not None:
-        cost = suggester.context(budget=budget).cost
-        price = 0.0 if cost is None else float(np.exp(cost.log_cost(state.space.encode(config)[None, :])[0][0]))
-        if budget.cost is not None and history.spent + price > budget.cost:
-            return None
-        if budget.seconds is not None and state.run_status.seconds + seconds_for(price, suggester) > budget.seconds:
-            return None
-    return config
+        return ToConfirm(None, "no trial is left to evaluate what is recommended")
+
+    def left() -> float:
+        """What a trial may cost."""
+        money = np.inf if budget.cost is None else budget.cost - history.spent
+        a_second = price_of_a_second(history, state.settings)
+        if budget.seconds is None or not a_second:
+            return money
+        return min(money, (budget.seconds - state.run_status.seconds) * a_second)
+
+    rest, price = left(), float(predicted_costs(context, found.u[None, :])[0])
+    if price <= rest:
+        return ToConfirm(state.space.decode(found.u))
+    with state.lock:
+        other = affordable_alternative(context, lambda U: predicted_costs(context, U) <= rest)
+    if other is not None:
+        return ToConfirm(state.space.decode(other))
+    unit = state.settings.unit
+    costs = f"it is expected to cost {amount(price, unit)}, and {amount(max(rest, 0.0), unit)} are left"
+    return ToConfirm(None, f"what is recommended was not evaluated at the target: {costs}", search_on=True)
 
 
-def confirmed_verdict(suggester: Suggester, verdict: Verdict, recommended: RecommendedPoint | None) -> Verdict:
-    """The verdict of a run, with what the confirmation found."""
+def confirmed_verdict(
+    suggester: Suggester, verdict: Verdict, recommended: RecommendedPoint | None, why_not: str = ""
+) -> Verdict:
+    """The verdict of a run, with what the confirmation found, or why there was none."""
     history = suggester.state.history
     last = history[-1] if len(history) else None
     if last is None or last.suggestion.get("why") != CONFIRMS:
-        return verdict
+        return replace(verdict, reason=f"{verdict.reason}; {why_not}") if why_not else verdict
     if recommended is not None and recommended.row is not None:
         return replace(verdict, reason=f"{verdict.reason}; what is recommended was then evaluated")
     what = "failed" if last.state is State.FAILED else "was worse than expected"

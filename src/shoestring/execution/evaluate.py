@@ -15,7 +15,7 @@ from .._optuna_names import OF_A_TRIAL, hint_attributes
 from ..budget import Allowance
 from ..data.intermediate import BUDGET, PRUNED
 from ..data.outcome import Outcome, finish_trial, is_cost, joined, read_attr, read_cost, read_value
-from ..data.trial import Trial
+from ..data.trial import ResumedFrom, Trial
 from ..errors import ConfigError, OutcomeError
 from ..space.space import Config, Space
 from .describe import WrongType, explain
@@ -36,7 +36,9 @@ class LiveTrial:
     fidelity        the fidelities alone
     space           the search space
     left            what the budget has left now
-    folder          the checkpoint folder of its configuration
+    folder          the checkpoint folder of its run
+    resumed_from    what the trial goes on from: the number of the earlier trial, the fidelity that it has reached (by name) and
+                    what was paid for it; None for a run from the start
     prune_reason    why the trial should be pruned, given its reports, or None
     on_report       is called with each report at once
     now             a clock
@@ -72,8 +74,10 @@ class LiveTrial:
     attrs: dict[str, Any] = field(default_factory=dict)
     stopped: dict[str, str] | None = None
     answer_seconds: float = 0.0
+    resumed_from: ResumedFrom | None = None
+    _folder: Path | None = None  # once it was asked for
     _spent: float = 0.0
-    _judged: dict[str, float] = field(default_factory=dict)  # the fidelity at which a forecast was made last
+    _judged: int = 0  # reports when a forecast was asked for last
 
     def __post_init__(self) -> None:
         self.began = self.now()
@@ -144,24 +148,24 @@ class LiveTrial:
     def should_stop(self) -> bool:
         """True once going on would exceed the budget, or does not pay any more: then return the value reached so far.
 
-        The second is a forecast of the model, from what was reported with its fidelity. It is made when the fidelity has doubled
-        since the last one. A pruned trial is then one of the fidelity that it has reached.
+        The second is a forecast of a model, from what was reported with its fidelity. A pruned trial is then one of the fidelity
+        that it has reached.
         """
         if self.stopped is None:
             asked = time.perf_counter()
             if self.left().exceeded(self._spent, self.now() - self.began):
                 self.stopped = {"kind": BUDGET, "reason": "going on would exceed the budget"}
-            elif self._doubled() and (reason := self.prune_reason(self.reports)) is not None:
+            elif self._advanced() and (reason := self.prune_reason(self.reports)) is not None:
                 self.stopped = {"kind": PRUNED, "reason": reason}
             self.answer_seconds += time.perf_counter() - asked
         return self.stopped is not None
 
-    def _doubled(self) -> bool:
-        """Whether the last report's fidelity is twice that of the last forecast, and below what was asked for."""
+    def _advanced(self) -> bool:
+        """Whether there is a report since the last forecast, at a fidelity below what was asked for."""
         at = self.reports[-1]["fidelity"] if self.reports else {}
-        if not any(amount < self.fidelity[name] and amount >= 2 * self._judged.get(name, 0.0) for name, amount in at.items()):
+        if len(self.reports) == self._judged or not any(amount < self.fidelity[name] for name, amount in at.items()):
             return False
-        self._judged = at
+        self._judged = len(self.reports)
         return True
 
     @property
@@ -169,9 +173,17 @@ class LiveTrial:
         """A folder for the files of this trial's configuration, made on first use.
 
         It is the same for all trials of the configuration, at every fidelity: one that is asked again with more epochs finds
-        there what it saved, and can continue from it.
+        there what it saved, and can continue from it. Two trials that run at the same time never share it.
         """
-        return self.folder()
+        self._folder = self.folder()
+        return self._folder
+
+    def _has_saved(self) -> bool:
+        """Whether there are files in the checkpoint folder, if it was asked for."""
+        try:
+            return self._folder is not None and any(self._folder.iterdir())
+        except OSError:  # the objective has removed it
+            return False
 
 
 @dataclass(frozen=True)
@@ -183,6 +195,7 @@ class Evaluation:
     traceback  of a failure, as text;   exception  itself, if it was raised in this process
     kind       of a failure: failures of one kind are taken for the same;   hint  what to do about it
     fatal      the config cannot be the cause of the failure
+    saved      there are files in its checkpoint folder: a later trial can go on from them
     """
 
     outcome: Outcome
@@ -197,6 +210,7 @@ class Evaluation:
     kind: str | None = None
     hint: str | None = None
     fatal: bool = False
+    saved: bool = False
 
 
 class Failure(Exception):
@@ -253,7 +267,7 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
         seconds = time.perf_counter() - began - live.answer_seconds
         if live.attrs:
             outcome = replace(outcome, attrs={**live.attrs, **(outcome.attrs or {})})
-        return Evaluation(outcome, seconds, error, tuple(live.reports), live.stopped, **how)
+        return Evaluation(outcome, seconds, error, tuple(live.reports), live.stopped, saved=live._has_saved(), **how)
 
     outcome = Outcome(None)
     try:

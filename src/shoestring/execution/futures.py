@@ -258,4 +258,5 @@ def live_trial(task: Task) -> LiveTrial:
         return path
 
     trial = task.trial
-    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), task.space, left, folder)
+    fidelity, before = dict(trial.fidelity), trial.resumed_from
+    return LiveTrial(trial.number, trial.config, fidelity, task.space, left, folder, resumed_from=before)

@@ -18,12 +18,13 @@ from typing import Any
 from .._format import amount, listed, plural
 from ..budget import Allowance, Budget
 from ..data.history import History
+from ..data.training_run import started_rows
 from ..data.trial import State, Trial
 from ..errors import Away, NothingFits, SpaceExhausted, StorageError
 from ..report.progress import Progress, progress_for
 from ..report.trial_log import configure_logging, log_trial
 from ..search.recommend import CONFIRMS
-from ..state.checkpoints import Checkpoints
+from ..state.checkpoints import Checkpoints, read_limit, removes_files, size_text
 from ..state.persistence import settings_to_dict
 from ..state.results import Results
 from ..state.study_state import RunStatus
@@ -37,7 +38,7 @@ from .evaluate import Evaluation, LiveTrial
 from .executor import CompletedTrial, TrialExecutor, WorkersLost
 from .failure_limit import FailureLimit
 from .retry import OutageGuard, retry_suggestion, tell_command
-from .signals import Terminated, interruptible, shielded
+from .signals import describe_interruption, interruptible, shielded
 
 log = logging.getLogger("shoestring")
 
@@ -85,6 +86,7 @@ class Runner:
         self.state.max_retries = None if max_retries == MAX_RETRIES else max_retries
         self.suggester.workers = executor.workers
         self.planned = budget  # the budget that the next trial plans with: without what a confirmation is expected to take
+        self.keeps_nothing = False  # whether there is nothing to confirm, so that the search may use the whole budget
         self.running: dict[int, LiveTrial] = {}
         self.arrived: deque[CompletedTrial] = deque()  # results that are not recorded yet
         self.shown: Progress | None = None
@@ -98,10 +100,7 @@ class Runner:
         with interruptible() as self.handled, self.executor:
             try:
                 with progress_for(self.progress) as self.shown:
-                    verdict = self.start_trials()
-                    while self.running:
-                        self.collect_results()
-                        verdict = verdict if verdict.stop else self.start_trials()
+                    verdict = self.search()
                     if self.confirm() and verdict.kind != "halted":
                         verdict = self.confirm_recommendation(verdict)
                     if len(self.state) > self.known:  # the last decision took time too; a run that does nothing writes nothing
@@ -115,6 +114,14 @@ class Runner:
                 self.interruption = stopped
                 verdict = Verdict(True, describe_interruption(stopped, again), kind="interrupted")
         self.state.merge_log()
+        return verdict
+
+    def search(self) -> Verdict:
+        """Ask, have it evaluated and tell, until there is a reason to stop and nothing runs any more."""
+        verdict = self.start_trials()
+        while self.running:
+            self.collect_results()
+            verdict = verdict if verdict.stop else self.start_trials()
         return verdict
 
     def start_trials(self) -> Verdict:
@@ -137,6 +144,8 @@ class Runner:
             if self.log_trials and (trial.state is State.FAILED or log.isEnabledFor(logging.INFO)):
                 log_trial(trial, self.state.history, self.state.settings.unit)
             self.show()
+            if "saved" in trial.suggestion:
+                self.tidy_checkpoints()
             for call in self.on_result:
                 call(trial.detached())
             if trial.state is State.FAILED:
@@ -162,6 +171,10 @@ class Runner:
         if self.log_trials and self.known and state.heartbeat is not None:
             count = plural(state.history.trials_started, "trial")
             log.info("study %r in %s has %s: going on", state.name, state.storage.url, count)
+        if state.space.resumable:
+            read_limit()  # an error in it is raised now, and not after the first trial
+            gone = [row for row in started_rows(state.history) if not state.holds_checkpoint(state.trials[row])]
+            state.forget_checkpoints(gone)
         self.others = state.own_running  # trials of this process that are not of this run
         self.clock = RunClock(state.run_status, self.executor.now)
 
@@ -172,11 +185,13 @@ class Runner:
                 self.clock.tick()
             if recovered := self.state.recover_unconfirmed():  # it is running and counted already
                 return recovered[0]
-            budget = without_confirmation(self.suggester, self.budget) if self.confirm() else self.budget
+            keeps = self.confirm() and not self.keeps_nothing
+            budget = without_confirmation(self.suggester, self.budget) if keeps else self.budget
             self.planned = budget
             verdict = self.reason_to_stop(budget)
             if verdict.stop and verdict.kind == "budget" and budget is not self.budget:
-                return replace(verdict, reason="the rest of the budget is kept to evaluate what is recommended")
+                known = {name: value for name, value in verdict.evidence.items() if name != "limit"}  # it is not the budget's
+                return replace(verdict, reason="the rest of the budget is kept to evaluate what is recommended", evidence=known)
             if verdict.stop:
                 return verdict
             try:
@@ -184,7 +199,8 @@ class Runner:
             except SpaceExhausted as end:
                 return Verdict(not self.running, str(end), kind="exhausted")
             except NothingFits as end:
-                return Verdict(not self.running, str(end), kind="budget")  # what runs may turn out cheaper than expected
+                kept = ", beside what is kept to evaluate what is recommended" if keeps else ""
+                return Verdict(not self.running, f"{end}{kept}", kind="budget")  # what runs may turn out cheaper than expected
 
     def reason_to_stop(self, budget: Budget) -> Verdict:
         """The first of: a stop that was requested, the budget, the study's rule."""
@@ -220,6 +236,23 @@ class Runner:
             self.arrived.popleft()
         return trial
 
+    def tidy_checkpoints(self) -> None:
+        """Remove the checkpoints that are of no use any more, and some of the others where all take too much space."""
+        state, limit = self.state, read_limit()
+        if not removes_files(state.space):
+            return
+        self.checkpoints.tidy(state.history)
+        if self.checkpoints.size() <= limit:
+            return
+        with contextlib.suppress(StorageError), state.asking():  # so that no other process goes on with one of them meanwhile
+            removed = self.checkpoints.tidy(state.history, limit)
+            state.forget_checkpoints(removed)
+            if removed:
+                numbers = listed([str(row) for row in sorted(removed)])
+                which = f"{plural(len(removed), 'checkpoint')} (trial {numbers})"
+                full = "a config that is asked with more pays in full again"
+                log.info("the checkpoints take more than %s: removed %s; %s", size_text(limit), which, full)
+
     def count_failure(self, trial: Trial, evaluation: Evaluation) -> None:
         """Raise ObjectiveError if the objective is taken to be broken. A failure that is tried again does not count."""
         if evaluation.transient and not evaluation.fatal and retry_suggestion(trial, self.retries) is not None:
@@ -232,17 +265,34 @@ class Runner:
     def confirm_recommendation(self, verdict: Verdict) -> Verdict:
         """Evaluate what is recommended, and what is recommended after that, while the budget allows it."""
         self.retries, self.planned = 0, self.budget  # what is recommended after a failure is evaluated in any case
-        for _ in range(MAX_CONFIRMATIONS):
-            if not self.confirm() or (config := config_to_confirm(self.suggester, self.budget)) is None:
+        why_not = ""
+        for evaluated in range(MAX_CONFIRMATIONS):
+            if not self.confirm():
                 break
-            self.state.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
+            found = config_to_confirm(self.suggester, self.budget)
+            if found.config is None:
+                why_not = found.why_not
+                if not evaluated and found.search_on and verdict.kind == "budget" and not self.keeps_nothing:
+                    return self.spend_what_was_kept(verdict, why_not)
+                break
+            self.state.enqueue(found.config, {"by": "you", "why": CONFIRMS}, first=True)
             try:
                 self.start(self.when_available(self.ask)[0])
             except (NothingFits, SpaceExhausted):  # other processes that work on the study were faster
                 break
             while self.running:
                 self.collect_results()
-        return confirmed_verdict(self.suggester, verdict, self.suggester.recommend(budget=self.budget))
+        return confirmed_verdict(self.suggester, verdict, self.suggester.recommend(budget=self.budget), why_not)
+
+    def spend_what_was_kept(self, verdict: Verdict, why: str) -> Verdict:
+        """Search on with what was kept for a confirmation, since there is nothing to confirm; then look again."""
+        before, self.keeps_nothing = len(self.state), True
+        after = self.search()
+        if after.kind == "halted":
+            return after
+        if len(self.state) > before:
+            return self.confirm_recommendation(after)
+        return replace(verdict, reason=f"{verdict.reason}; {why}")
 
     def ask(self) -> list[Trial]:
         return self.suggester.ask(budget=self.budget, limits=self.limits)
@@ -299,12 +349,14 @@ class Runner:
 
         def folder() -> Path:
             # by the record, since the objective may have changed its own copy of the config
-            return self.checkpoints.folder(state.trials[trial.number].config, state.space)
+            return self.checkpoints.trial_folder(state.trials[trial.number], state.space)
 
         def prune_reason(reports: Sequence[Mapping[str, Any]]) -> str | None:
+            if trial.suggestion.get("why") == CONFIRMS:
+                return None  # it is there to run to the end
             try:
                 with wait_limit(SHORT_WAIT_SECONDS):
-                    found = self.suggester.forecast(self.results.find(trial.number), reports, budget)
+                    found = self.suggester.forecast(self.results.find(trial.number), reports, budget, live=True)
             except Away:
                 return None  # unknown at the moment
             return found.reason if found is not None and found.should_prune else None
@@ -313,8 +365,9 @@ class Runner:
             state.report(trial.number, live.reports)
 
         live = LiveTrial(
-            trial.number, trial.config, dict(trial.fidelity), state.space, left, folder, prune_reason, on_report, self.clock.now
-        )
+            trial.number, trial.config, dict(trial.fidelity), state.space, left, folder, prune_reason, on_report, self.clock.now,
+            resumed_from=trial.resumed_from if "resumed_from" in trial.suggestion else None,
+        )  # fmt: skip
         return live
 
 
@@ -342,13 +395,6 @@ class RunClock:
     def _total_at(self, now: float) -> float:
         seconds, then = self._mark
         return max(self.status.seconds, seconds + now - then)
-
-
-def describe_interruption(by: KeyboardInterrupt, again: Sequence[int]) -> str:
-    """interrupted; trials 3, 4 and 5 will be asked again"""
-    how = "interrupted by SIGTERM" if isinstance(by, Terminated) else "interrupted"
-    numbers = listed([str(number) for number in sorted(again)])
-    return f"{how}; {'trial' if len(again) == 1 else 'trials'} {numbers} will be asked again" if again else how
 
 
 def check_budget(budget: Budget, history: History, seconds: float, unit: str = "s") -> Verdict:

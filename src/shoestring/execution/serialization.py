@@ -44,8 +44,9 @@ def serialize_objective(objective: Objective) -> bytes:
 
 
 def trial_for_worker(trial: Trial) -> Trial:
-    """The trial without its suggestion and reports: a suggestion may hold a large part of a model."""
-    return replace(trial, suggestion={}, reports=())
+    """The trial without its suggestion and reports: a suggestion may hold a large part of a model. What it goes on from stays."""
+    kept = {name: trial.suggestion[name] for name in ("resumed_from",) if name in trial.suggestion}
+    return replace(trial, suggestion=kept, reports=())
 
 
 # -- in the worker -----------------------------------------------------------------------------------------------------

@@ -12,10 +12,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import CodeType, FrameType
 from typing import Any
+
+from .._format import listed
 
 DEFAULT_HANDLERS: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
@@ -125,3 +127,10 @@ def shielded(forget: bool = False) -> Iterator[None]:
             number, _Deferral.pending = _Deferral.pending, None
             if number is not None and not forget:
                 _raise_interrupt(number)
+
+
+def describe_interruption(by: KeyboardInterrupt, again: Sequence[int]) -> str:
+    """interrupted; trials 3, 4 and 5 will be asked again"""
+    how = "interrupted by SIGTERM" if isinstance(by, Terminated) else "interrupted"
+    numbers = listed([str(number) for number in sorted(again)])
+    return f"{how}; {'trial' if len(again) == 1 else 'trials'} {numbers} will be asked again" if again else how

@@ -102,7 +102,8 @@ def remote_live_trial(trial: Trial, space: Space, connection: TrialConnection) -
     def on_report(report: Mapping[str, Any]) -> None:
         connection.send("report", report)
 
-    return LiveTrial(trial.number, trial.config, dict(trial.fidelity), space, left, folder, prune_reason, on_report)
+    own, before = dict(trial.fidelity), trial.resumed_from
+    return LiveTrial(trial.number, trial.config, own, space, left, folder, prune_reason, on_report, resumed_from=before)
 
 
 def answer_question(live: LiveTrial, question: str) -> tuple[bool, Any]:

@@ -16,7 +16,8 @@ environment variables give the program what its arguments do not:
     SHOESTRING_CONFIG           the config as JSON
     SHOESTRING_TRIAL            the trial's number;   SHOESTRING_STUDY  the study's name
     SHOESTRING_RESULT           a file that may be written instead of printing the result as the last line
-    SHOESTRING_CHECKPOINT_DIR   a folder that all trials of this configuration share, at every fidelity
+    SHOESTRING_CHECKPOINT_DIR   a folder that all trials of this configuration share, at every fidelity; also {checkpoint}
+    SHOESTRING_RESUMED_FROM     what the trial goes on from, as JSON: {"number": 3, "fidelity": {"epochs": 10}}, if it does
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from ..execution.process_tree import end_marked, has_exited, is_running, marked_
 from ..space.space import Config, Space
 from .result_reader import Logs, TrialFiles, open_private, read_result, shorten, tail
 
-EXTRA_PLACEHOLDERS = ("trial", "study", "result", "checkpoint_dir")  # a parameter of the same name takes precedence
+EXTRA_PLACEHOLDERS = ("trial", "study", "result", "checkpoint_dir", "checkpoint")  # a parameter of the same name takes precedence
 TERMINATION_GRACE_SECONDS = 2.0  # between SIGTERM and SIGKILL
 POLL_SECONDS = 0.05  # how often a running program is checked for its end and for cancellation
 MIN_POLL_SECONDS = 0.0005  # at its start: a program may be fast
@@ -309,10 +310,11 @@ class ProgramObjective:
         files.rotate()
         folder = trial.checkpoint_dir
         extras = {"trial": trial.number, "study": self.study, "result": files.result.absolute(), "checkpoint_dir": folder}
+        extras["checkpoint"] = folder
         arguments = self.template.fill(config, {name: str(value) for name, value in extras.items()})
         try:
             code = run_program(
-                arguments, self.environment(config, trial.number, files, folder), files,
+                arguments, self.environment(config, trial, files, folder), files,
                 timeout=self.timeout, cancelled=lambda: self.cancelled, guard=self._guard,
             )
         except ProgramTimeout:
@@ -323,12 +325,16 @@ class ProgramObjective:
             raise Failure(f"{arguments[0]} could not be started: {error}", kind="could not be started") from None
         return self.outcome(code, files)
 
-    def environment(self, config: Config, number: int, files: TrialFiles, checkpoints: Path) -> dict[str, str]:
+    def environment(self, config: Config, trial: LiveTrial, files: TrialFiles, checkpoints: Path) -> dict[str, str]:
         """The environment variables of the program."""
+        before = trial.resumed_from
+        outer = {name: value for name, value in os.environ.items() if name != "SHOESTRING_RESUMED_FROM"}
+        known = {} if before is None else {"number": before.number, "fidelity": dict(before.fidelity)}
         return {
-            **os.environ,
+            **outer,
+            **({"SHOESTRING_RESUMED_FROM": json.dumps(known)} if known else {}),
             "SHOESTRING_CONFIG": json.dumps(config),
-            "SHOESTRING_TRIAL": str(number),
+            "SHOESTRING_TRIAL": str(trial.number),
             "SHOESTRING_STUDY": self.study.replace("\0", ""),
             "SHOESTRING_RESULT": str(files.result.absolute()),
             "SHOESTRING_CHECKPOINT_DIR": str(checkpoints),

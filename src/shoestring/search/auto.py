@@ -23,6 +23,7 @@ from ..cost.base import CostModel, check_cost_model
 from ..data.trial import Suggestion
 from ..errors import MethodError
 from ..surrogate.belief import MAX_AUXILIARY_ROWS, spread_rows
+from .anchor import anchored
 from .base import MIN_COSTS_FOR_PREDICTION, Method, SearchContext, SearchMethod
 from .bayes import Bayes
 
@@ -59,6 +60,8 @@ class Auto(SearchMethod):
     def suggest(self, context: SearchContext) -> Suggestion:
         decision = self.decide(context)
         suggestion = Bayes(decision.acquisition, cautious=True).suggest(context)
+        if context.space.fidelities:
+            suggestion = anchored(suggestion, context)
         return suggestion if context.in_initial_design else replace(suggestion, decision=decision.to_dict())
 
     def choice(self, context: SearchContext) -> Bayes:

@@ -13,6 +13,7 @@ import numpy as np
 from .._format import amount
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, OptimizerOptions
 from ..cost.base import CostModel, CostPosterior, expected_log_cost, needs_no_data
+from ..cost.incremental import incremental_cost
 from ..data.dataset import Dataset
 from ..data.history import History
 from ..data.trial import Suggestion
@@ -22,6 +23,8 @@ from ..space.encoding import Encoding
 from ..space.space import Space
 from ..surrogate.base import Surrogate
 from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
+from ..surrogate.curves_study import CurveFit, CurveSurrogate
+from .continuation import continuation_points
 
 MIN_NOTICED_SECONDS = 0.1  # measured costs below this are not worth saving: they are mostly timing noise
 MIN_COSTS_FOR_PREDICTION = 3
@@ -29,6 +32,10 @@ SMALL_PART = 0.02  # of what is left of a budget: a trial that costs fifty times
 BEST_TRIALS_SEARCHED = 5  # best trials whose neighbourhood is searched
 REDUCED_SEARCH = OptimizerOptions(raw_samples=128, local_samples=64, restarts=2, rounds=1)
 MCMC_STREAM = 0xC4A1  # hyperparameters are drawn with randomness of their own: the acquisition optimizer does not depend on it
+
+
+def no_curves() -> None:
+    """In place of a model of learning curves, where there is none."""
 
 
 class LazyFits:
@@ -47,7 +54,9 @@ class LazyFits:
         warm_start: Mapping[str, Any] | None,
         seed: int,
         number: int,
+        curves: Callable[[], CurveFit | None] = no_curves,
     ) -> None:
+        self.fit_curves = curves
         self.load, self.encoding, self.model, self.cost_model = load, encoding, model, cost_model
         self.warm_start, self.seed, self.number = warm_start, seed, number
 
@@ -59,7 +68,10 @@ class LazyFits:
     @cached_property
     def cost(self) -> CostPosterior | None:
         """The cost posterior; None while nothing is known."""
-        return fit_cost(self.data, self.encoding, self.cost_model, (self.warm_start or {}).get("cost"))
+        found = fit_cost(self.data, self.encoding, self.cost_model, (self.warm_start or {}).get("cost"))
+        if found is None or self.data.started is None:
+            return found
+        return incremental_cost(found, self.data, self.encoding.space)  # a trial that continues a run pays for the rest
 
     @property
     def uses_subset(self) -> bool:
@@ -70,7 +82,14 @@ class LazyFits:
     def belief(self) -> Belief:
         """The belief about the objective, without cost and spending."""
         rng = np.random.default_rng([self.seed, self.number, MCMC_STREAM])
-        return fit_belief(self.data, self.encoding, self.model, self.warm_start, rng, self.seed)
+        curves = self.curves
+        model = self.model if curves is None or not curves.chosen else CurveSurrogate(curves)
+        return fit_belief(self.data, self.encoding, model, self.warm_start, rng, self.seed)
+
+    @cached_property
+    def curves(self) -> CurveFit | None:
+        """The model of learning curves, where the study may learn from it; None where there are none."""
+        return self.fit_curves()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,13 +212,16 @@ class SearchContext:
         """The acquisition optimizer for this step; ``fidelities``: they may be chosen too."""
         best = self.data.U[self.data.best(BEST_TRIALS_SEARCHED)]
         options = OptimizerOptions() if self.effort == "full" else REDUCED_SEARCH
-        return AcquisitionOptimizer(self.encoding, self.rng, self.visited, best, options, fidelities=fidelities)
+        found = AcquisitionOptimizer(self.encoding, self.rng, self.visited, best, options, fidelities=fidelities)
+        if self.data.started is None or not len(self.data.started):
+            return found
+        return replace(found, continuations=continuation_points(self.data, self.space, self.fits.belief))
 
     def with_data(self, data: Dataset, **fits: Any) -> SearchContext:
         """The same with other observations; ``fits`` may name another model or warm start."""
         given = {
             "model": self.fits.model, "cost_model": self.fits.cost_model, "warm_start": self.fits.warm_start,
-            "seed": self.seed, "number": self.number,
+            "seed": self.seed, "number": self.number, "curves": self.fits.fit_curves,
         }  # fmt: skip
         return replace(self, fits=LazyFits(lambda: data, self.encoding, **{**given, **fits}))
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from ..acquisition.kg_fidelity import assumed_negative_log_cost
+from ..cost.incremental import started_runs
 from ..data.trial import Suggestion, Trial
 from ..errors import NothingFits, SpaceExhausted
 from ..numerics import Array
@@ -32,7 +34,7 @@ def suggest_many(method: Method, context: SearchContext, count: int) -> list[Sug
     for _ in range(count):
         after = with_suggestions(context, suggestions)
         try:
-            suggestions.append(filter_by_budget(as_batch_member(method, suggestions).suggest(after), after))
+            suggestions.append(filter_by_budget(as_batch_member(method, suggestions, context).suggest(after), after))
         except (SpaceExhausted, NothingFits):
             if not suggestions:
                 raise
@@ -58,21 +60,29 @@ def with_suggestions(context: SearchContext, suggestions: list[Suggestion]) -> S
     return after.with_data(data, warm_start=warm_start)
 
 
-def as_batch_member(method: Method, others: list[Suggestion]) -> Method:
-    """The method as it values a further member of a batch, if it tells members of a batch from single trials."""
+def as_batch_member(method: Method, others: list[Suggestion], context: SearchContext) -> Method:
+    """The method as it values a further member of a batch, if it tells members of a batch from single trials.
+
+    Costs that are not known are those that an acquisition assumes then.
+    """
     if not isinstance(method, Bayes):
         return method
-    known = [(each.model["log_gain"], each.cost) for each in others if each.cost and each.model and "log_gain" in each.model]
-    if not known:
+    valued = [each for each in others if each.model and "log_gain" in each.model]
+    if not valued or not (context.space.fidelities or all(each.cost for each in valued)):
         return method
-    gain, cost = sum(math.exp(gain) for gain, _ in known), max(cost for _, cost in known)
-    return Bayes(method.acquisition.as_batch_member(gain, cost))
+    assumed = assumed_negative_log_cost(context.space, started_runs(context.data, context.space))
+
+    def cost(each: Suggestion) -> float:
+        return each.cost or math.exp(-float(assumed(context.space.encode(each.config)[None, :], False)[0][0]))
+
+    gain = sum(math.exp(each.model["log_gain"]) for each in valued if each.model is not None)
+    return replace(method, acquisition=method.acquisition.as_batch_member(gain, max(map(cost, valued))))
 
 
 def improve_member(method: Bayes, context: SearchContext, suggestions: list[Suggestion], j: int) -> Suggestion:
     """Suggestion j, or a better one given the others."""
     rest = suggestions[:j] + suggestions[j + 1 :]
-    others, member = with_suggestions(context, rest), as_batch_member(method, rest)
+    others, member = with_suggestions(context, rest), as_batch_member(method, rest, context)
     assert isinstance(member, Bayes)
     again, old = member.suggest(others), suggestions[j]
     belief = others.belief(costs=member.acquisition.uses_cost)

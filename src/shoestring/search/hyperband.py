@@ -19,8 +19,8 @@ number of configurations.
 The state of a run is read from the history, since each suggestion carries a plan with its place. ``scheme`` is the run: settings
 and rungs as a text, so that a study that goes on with other settings starts a new run. ``bracket``, ``rung`` and ``config`` (the
 number of the configuration within the bracket) are the place. A promoted trial continues the trial of the same configuration on
-the rung below. Trials without a plan, such as those that were enqueued or added, have no place. An abandoned trial has none until
-its config is suggested again.
+the rung below; where the fidelity is resumable, it pays for the rest alone (``data/training_run``). Trials without a plan, such
+as those that were enqueued or added, have no place. An abandoned trial has none until its config is suggested again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class Hyperband(SearchMethod):
         state = HyperbandState(context.history, scheme)
         new = new_config(context)
         if self.asynchronous:
-            job = asynchronous_job(brackets, state, new is not None, self.eta)
+            goes_on = resource in context.space.resumable and not context.space.resumable_if_saved
+            job = asynchronous_job(brackets, state, new is not None, self.eta, goes_on)
         else:
             job = synchronous_job(brackets, state, new is not None)
         if job is None:
@@ -129,8 +130,14 @@ class Bracket:
 
     @property
     def budget(self) -> float:
-        """The amount of the resource that one pass over the rungs takes."""
-        return float(sum(rung.count * rung.amount for rung in self.rungs))
+        """The amount of the resource that one pass over the rungs takes, if each trial begins from the start."""
+        return self.used([rung.count for rung in self.rungs])
+
+    def used(self, counts: Sequence[int], goes_on: bool = False) -> float:
+        """The amount of the resource that so many trials on the rungs take; ``goes_on``: a promoted one takes the rest alone."""
+        amounts = [float(rung.amount) for rung in self.rungs]
+        below = [0.0, *amounts[:-1]] if goes_on else [0.0] * len(amounts)
+        return sum(count * (amount - less) for count, amount, less in zip(counts, amounts, below, strict=True))
 
 
 def find_resource(space: Space, named: str | None) -> str:
@@ -280,13 +287,15 @@ def synchronous_job(brackets: Sequence[Bracket], state: HyperbandState, can_star
     raise AssertionError  # the loop ends at a bracket without trials
 
 
-def asynchronous_job(brackets: Sequence[Bracket], state: HyperbandState, can_start: bool, eta: float) -> Job | None:
+def asynchronous_job(
+    brackets: Sequence[Bracket], state: HyperbandState, can_start: bool, eta: float, goes_on: bool = False
+) -> Job | None:
     """ASHA (algorithm 2, get_job): from the top rung down, promote one of the best 1 / eta of a rung, or start a configuration.
 
     The rungs of a bracket grow without limit. The brackets take turns: each gets as much of the resource as one pass of Hyperband
-    over it would take, and then the next.
+    over it would take, and then the next. ``goes_on``: a promoted trial goes on from the one below, and takes the rest alone.
     """
-    passes = [completed_passes(bracket, state, number) for number, bracket in enumerate(brackets)]
+    passes = [completed_passes(bracket, state, number, goes_on) for number, bracket in enumerate(brackets)]
     for number in sorted(range(len(brackets)), key=lambda number: (passes[number], number)):
         for rung in range(len(brackets[number].rungs) - 1, 0, -1):
             share = state.finished(number, rung - 1) / Fraction(plain(eta))
@@ -299,10 +308,10 @@ def asynchronous_job(brackets: Sequence[Bracket], state: HyperbandState, can_sta
     return None
 
 
-def completed_passes(bracket: Bracket, state: HyperbandState, number: int) -> int:
+def completed_passes(bracket: Bracket, state: HyperbandState, number: int, goes_on: bool = False) -> int:
     """How many passes over the bracket the resource that it has used would have been enough for."""
-    used = sum(len(state.trials(number, rung)) * each.amount for rung, each in enumerate(bracket.rungs))
-    return int(used // bracket.budget)
+    used = bracket.used([len(state.trials(number, rung)) for rung in range(len(bracket.rungs))], goes_on)
+    return int(used // bracket.used([rung.count for rung in bracket.rungs], goes_on))
 
 
 def new_config(context: SearchContext) -> Config | None:

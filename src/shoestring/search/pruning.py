@@ -1,18 +1,23 @@
 """Pruning: whether a running trial may still become the answer, given its learning curve so far.
 
-    mu, s    mean and deviation of the configuration's value at the target fidelity, under the model of all trials and of this
-             trial's intermediate values so far (as few of them as count later, see ``data.intermediate``)
+    mu, s    mean and deviation of the configuration's value at the target fidelity, under a model of all trials and of this
+             trial's intermediate values so far
     y*       the lowest mean at the target among the configurations that have finished
     P        Phi((y* - mu) / s), the probability of improvement
 
 A trial is pruned when P is below PRUNING_PROBABILITY: then what it would still cost buys next to nothing. There is no forecast
-while no model has chosen a trial, while nothing has finished at the target, and while fewer than MIN_OTHER_CONFIGS other
-configurations have a value as early in their runs as this one is now. Without the last condition, 39 % of the trials that were
-pruned on a linear scale and 8 % on a logarithmic one would have become the best; with it 3 % (Branin and Hartmann-3 along
-learning curves, with noise and without, 30 trials, four seeds each).
+while no model has chosen a trial (unless the study says ``prune=True``), while nothing has finished at the target, and while
+fewer than MIN_OTHER_CONFIGS other configurations have a value as early in their runs as this one is now. Without the last
+condition, 39 % of the trials that the plain model pruned on a linear scale and 8 % on a logarithmic one would have become the
+best; with it 3 % (Branin and Hartmann-3 along learning curves, with noise and without, 30 trials, four seeds each).
 
-A forecast is made only when the objective asks ``trial.should_stop()``; it takes one fit, from the last suggestion's
-hyperparameters.
+A forecast is made only when the objective asks ``trial.should_stop()``. There are two ways to it:
+
+    curves   where trials have reported learning curves: the model of ``surrogate.curves``, unless the plain one predicts better.
+             It is fitted when a trial ends. A check is one small solve for the running curve alone
+    plain    where the other trials have results alone: the model of the last suggestion, fitted once more with this trial's
+             intermediate values (as few of them as count later, see ``data.intermediate``). It is asked when the fidelity has
+             doubled
 """
 
 from __future__ import annotations
@@ -27,7 +32,8 @@ from ..data.dataset import Dataset
 from ..data.intermediate import SAME_FIDELITY, intermediate_values
 from ..data.trial import Trial
 from ..numerics import Array, special
-from .base import SearchContext
+from ..surrogate.curves_study import CurveFit, Points, points_of
+from .base import SearchContext, no_curves
 
 PRUNING_PROBABILITY = 0.025
 MIN_OTHER_CONFIGS = 5  # other configurations with a value as early in their runs as this one is now
@@ -56,9 +62,23 @@ class PruningForecast:
 
 
 def pruning_forecast(
-    context: SearchContext, trial: Trial, reports: Sequence[Mapping[str, Any]], *, seeks_information: bool = False
+    context: SearchContext,
+    trial: Trial,
+    reports: Sequence[Mapping[str, Any]],
+    *,
+    seeks_information: bool = False,
+    curves: CurveFit | None = None,
+    always: bool = False,
 ) -> PruningForecast | None:
-    """The forecast for a running trial with such reports; None where there can be none."""
+    """The forecast for a running trial with such reports; None where there can be none.
+
+    curves   the model of the study's learning curves, where there is one
+    always   also for methods without a model
+    """
+    if context.warm_start is None and not always:
+        return None
+    if curves is not None and covers(curves, trial, reports):
+        return curve_forecast(context, curves, trial, reports, seeks_information)
     space, data = context.space, context.data
     values = intermediate_values(replace(trial, reports=tuple(reports)), space)
     if context.warm_start is None or not values or not data.at_target[: data.finished].any():
@@ -72,11 +92,61 @@ def pruning_forecast(
     return PruningForecast(now, improvement_probability(context, without, u) if compare else 1.0)
 
 
+# -- by the model of curves ---------------------------------------------------------------------------------------------
+
+
+def covers(curves: CurveFit, trial: Trial, reports: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the model of curves is about this trial: it reports the traced fidelity, and all others are at their target."""
+    data, target = curves.data, curves.data.encoding.space.target
+    others_at_target = all(trial.config[name] == goal for name, goal in target.items() if name != data.traced)
+    return others_at_target and bool(reports) and data.traced in reports[-1]["fidelity"]
+
+
+def curve_forecast(
+    context: SearchContext, curves: CurveFit, trial: Trial, reports: Sequence[Mapping[str, Any]], seeks_information: bool
+) -> PruningForecast | None:
+    """The forecast of the model of curves."""
+    data, best = curves.data, curves.incumbent
+    if best is None:
+        return None
+    run = first_of_run(context, trial)
+    points: Points = dict(data.points[data.runs.index(run)]) if run in data.runs else {}
+    points.update(points_of(reports, data.traced, data.goal))
+    now = max(points)
+    if int((data.first_times <= now + SAME_FIDELITY).sum()) - (run in data.runs) < MIN_OTHER_CONFIGS:
+        return None
+    forecaster = curves.forecaster(context.space.encode(trial.config), run)
+    times, values = data.thinned(points)
+    probability = chance_below(best, *forecaster.at(times, curves.output.forward(values)))
+    compare = probability < PRUNING_PROBABILITY and seeks_information
+    return PruningForecast(probability, chance_below(best, *forecaster.at((), ())) if compare else 1.0)
+
+
+def first_of_run(context: SearchContext, trial: Trial) -> int:
+    """The number of the first trial of a trial's run."""
+    while (before := trial.resumed_from) is not None:
+        trial = context.history.trials[before.number]
+    return trial.number
+
+
+def chance_below(best: float, mean: float, variance: float) -> float:
+    """P: that a value with this mean and variance is lower than the best."""
+    return float(special.ndtr((best - mean) / np.sqrt(max(variance, 1e-300))))
+
+
+# -- by the plain model -------------------------------------------------------------------------------------------------
+
+
+def fidelity_doubled(fidelity: Mapping[str, float], before: Mapping[str, float]) -> bool:
+    """Whether a fidelity is twice what it was when the plain model was asked last, which costs a fit."""
+    return any(amount >= 2 * before.get(name, 0.0) for name, amount in fidelity.items())
+
+
 def improvement_probability(context: SearchContext, data: Dataset, u: Array) -> float:
     """P: that a configuration is better than the best one, at the target fidelity."""
     warm_start = {**(context.warm_start or {}), "trials": len(data.y)}  # no fit from scratch in between
     model = replace(context.model, inference="map") if context.model.inference != "map" else context.model  # type: ignore[type-var]
-    belief = context.with_data(data, warm_start=warm_start, model=model).belief(costs=False)
+    belief = context.with_data(data, warm_start=warm_start, model=model, curves=no_curves).belief(costs=False)
     features, space = belief.encoding.features, context.space
     best = float(belief.fitted_mean(features(space.at_target(data.U[: data.finished]))).min())
     mean, variance = belief.moments(features(space.at_target(u[None, :])))

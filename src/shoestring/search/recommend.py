@@ -1,27 +1,45 @@
-"""The recommendation: the config whose posterior mean at the target fidelity is lowest.
+"""The recommendation: the config with the best expected value at the target fidelity, as far as the model can be trusted.
 
-It is risk-neutral: of all configs the one with the best expected value, evaluated or not. Noise fools it less than the best value
-seen, and a fidelity at which nothing was evaluated yet is no obstacle. Where evaluations fail, only places that are likelier to
+The lowest posterior mean is the best answer of a model that is right. A model that is wrong somewhere is most wrong where its
+mean is lowest. So what was evaluated at the target is kept, unless another config passes three tests:
+
+    gain         mu(best) - mu(x) > RISK (1 + FEW / n) c sd(f(best) - f(x)): n configs were evaluated at the target, and c says
+                 how far the model is off (``calibration``)
+    plausible    mu(x) is not below all that was seen at any fidelity, except by as much as the best few configs differ
+    near         x is near evaluated configs: an untried config far from them has to be evaluated first (``confirm=True``)
+
+Of what was evaluated, the lowest mu + c sd is best: noise and extrapolation over fidelities count against a config. While
+nothing was evaluated at the target, all configs are compared by that. Where evaluations fail, only places that are likelier to
 succeed than not are considered beside those that have.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..acquisition.base import average
-from ..acquisition.optimize.candidates import is_visited
+from ..acquisition.optimize.candidates import is_visited, separated_points, unique_points
 from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Surface, local_search
 from ..data.trial import State
 from ..data.trial_table import SAME_POINT
-from ..numerics import Array
+from ..numerics import Array, cholesky
 from ..surrogate.belief import Belief
+from ..surrogate.posterior import Posterior
 from .base import SearchContext
 
 MEAN_TOLERANCE = 1e-12  # of the model's deviation: a recommendation is as good as its model, not as good as the search for it
 CONFIRMS = "confirms what is recommended"  # why a trial was asked
+RISK = 1.0  # calibrated deviations by which an untried config must be better than the best evaluated one, if these are many
+FEW = 2.0  # that share more for one config evaluated at the target, half of it for two: they tell little of the model's errors
+CALIBRATION_ROWS = 20  # the most promising values, by which the model is calibrated: it is wrong elsewhere in other ways
+CALIBRATION_PRIOR = 2.0  # values' worth of belief that the model is calibrated
+MAX_NOVELTY = 0.25  # share of the prior variance that is left at a config, if all evaluated configs were known: above, it is far
+NOVELTY_JITTER = 1e-6  # of the prior variance
+LOCAL_MINIMA = 6  # of the mean, that are compared beside what was evaluated
 
 
 @dataclass(frozen=True)
@@ -33,31 +51,177 @@ class RecommendedPoint:
     row: int | None
 
 
-def recommend(context: SearchContext, tried: bool = False) -> RecommendedPoint | None:
-    """The best expected value over the space, or with ``tried`` over what was evaluated; None while nothing has succeeded.
+def recommend(context: SearchContext, tried: bool = False, to_confirm: bool = False) -> RecommendedPoint | None:
+    """The best config over the space, or with ``tried`` over what was evaluated; None while nothing has succeeded.
 
-    ``tried`` looks at trials of the target fidelity, and at all while there are none.
+    ``tried`` looks at trials of the target fidelity, and at all while there are none. ``to_confirm`` is what is worth an
+    evaluation at the target: no gain has to be certain then.
     """
     data = context.data
     if not data.finished:
         return None
     belief = context.belief(costs=False)
     surface = negative_mean(belief)
+
+    def found_at(u: Array, row: int | None) -> RecommendedPoint:
+        return RecommendedPoint(u, in_users_units(belief, surface, u, data.sign), row)
+
+    judge = Judge.of(belief, surface)
     if tried:
         rows = data.eligible
         if context.model.subset is not None:  # of the others the model knows nothing, and may hope for too much
             learnt = is_visited(context.space.at_target(data.U[rows]), belief.evaluated)
             rows = rows[learnt] if learnt.any() else rows
-        row = int(rows[np.argmax(surface(data.U[rows], False)[0])])
-        return RecommendedPoint(data.U[row], in_users_units(belief, surface, data.U[row], data.sign), row)
-    u = lowest_mean(belief, surface, context.optimizer())
+        row = int(rows[np.argmin(judge.cautious(data.U[rows]))])
+        return found_at(data.U[row], row)
+    u = safest(belief, judge, context.optimizer(), 0.0 if to_confirm else RISK)
     row_confirmed = confirmed(context)
     if row_confirmed is not None and still_good(belief, surface, data.U[row_confirmed], float(data.y[row_confirmed]), u):
-        point = data.U[row_confirmed]
-        return RecommendedPoint(point, in_users_units(belief, surface, point, data.sign), row_confirmed)
+        return found_at(data.U[row_confirmed], row_confirmed)
     same = np.flatnonzero((np.abs(data.U[: data.finished] - u) < SAME_POINT).all(axis=1))
-    row_there = int(same[np.argmin(data.y[same])]) if len(same) else None
-    return RecommendedPoint(u, in_users_units(belief, surface, u, data.sign), row_there)
+    return found_at(u, int(same[np.argmin(data.y[same])]) if len(same) else None)
+
+
+@dataclass(frozen=True)
+class Judge:
+    """What a belief says of configs at the target fidelity, and how far it can be trusted."""
+
+    belief: Belief
+    surface: Surface
+    proven: Array  # the configs that were evaluated at the target
+    off: float  # c: how many times too small the deviations are
+    floor: float  # values below this were never seen, nor anything near them
+
+    @classmethod
+    def of(cls, belief: Belief, surface: Surface) -> Judge:
+        data = belief.data
+        proven = unique_points(data.U[: data.finished][data.at_target[: data.finished]])
+        return cls(belief, surface, proven, calibration(belief), plausible_floor(belief))
+
+    def means(self, U: Array) -> Array:
+        return -self.surface(U, False)[0]
+
+    def deviations(self, U: Array) -> Array:
+        """Of f at the points, calibrated."""
+        return self.off * np.sqrt(self.belief.moments(self.belief.encoding.features(U))[1])
+
+    def cautious(self, U: Array) -> Array:
+        """mu + c sd."""
+        return self.means(U) + self.deviations(U)
+
+    def deviations_from(self, U: Array, best: Array) -> Array:
+        """Of f at the points minus f at the best one, calibrated."""
+        Z, z = (self.belief.encoding.features(points) for points in (U, best[None, :]))
+        spread = []
+        for each in self.belief.samples:
+            posterior = each.without_pending or each.objective
+            (_, at_points), (_, at_best) = posterior.mean_and_variance(Z), posterior.mean_and_variance(z)
+            spread.append(at_points + at_best - 2.0 * posterior.covariance(Z, z)[:, 0])
+        return np.asarray(self.off * np.sqrt(np.maximum(np.mean(spread, axis=0), 0.0)))
+
+
+def safest(belief: Belief, judge: Judge, optimizer: AcquisitionOptimizer, risk: float) -> Array:
+    """The best config evaluated at the target, or the one with the lowest mean of those that pass all tests."""
+    U = promising(belief, judge, optimizer)
+    U = U[novelty(belief, U) <= MAX_NOVELTY]
+    if not len(judge.proven):
+        U = np.vstack([U, belief.evaluated])
+        return np.asarray(U[int(np.argmin(judge.cautious(U) if risk > 0.0 else judge.means(U)))])
+    best = judge.proven[int(np.argmin(judge.cautious(judge.proven)))]
+    means, risk = judge.means(U), risk * (1.0 + FEW / len(judge.proven))
+    passes = (judge.means(best[None, :])[0] - means > risk * judge.deviations_from(U, best)) & (means >= judge.floor)
+    return np.asarray(U[passes][int(np.argmin(means[passes]))] if passes.any() else best)
+
+
+def affordable_alternative(context: SearchContext, affordable: Callable[[Array], NDArray[np.bool_]]) -> Array | None:
+    """Of the evaluated configs and the minima of the mean, the lowest mean that is affordable at the target and not known there.
+
+    None if what was evaluated at the target is expected to be better than all of these.
+    """
+    belief = context.belief(costs=False)
+    judge = Judge.of(belief, negative_mean(belief))
+    U = unique_points(promising(belief, judge, context.optimizer()))
+    U = U[affordable(U) & ~is_visited(U, judge.proven) & (novelty(belief, U) <= MAX_NOVELTY)]
+    means = judge.means(U)
+    if not len(U) or (len(judge.proven) and means.min() >= judge.means(judge.proven).min()):
+        return None
+    return np.asarray(U[int(np.argmin(means))])
+
+
+def promising(belief: Belief, judge: Judge, optimizer: AcquisitionOptimizer) -> Array:
+    """Local minima of the posterior mean at the target fidelity, and the evaluated configs."""
+    found = replace(optimizer, visited=optimizer.visited[:0]).maximize(judge.surface)
+    points = found.U
+    if belief.feasibility is not None:
+        points = points[belief.feasibility.is_likely(belief.encoding.features(points))]
+    evaluated = belief.evaluated
+    low = evaluated[np.argsort(judge.means(evaluated), kind="stable")[:2]]
+    starts = np.vstack([low, separated_points(points)[:LOCAL_MINIMA]]) if len(points) else low
+    values = judge.surface(starts, False)[0]
+    ends, _ = local_search(judge.surface, belief.encoding, starts, values, 1, optimizer.rng, tolerance=MEAN_TOLERANCE)
+    return np.vstack([ends, evaluated])
+
+
+def calibration(belief: Belief) -> float:
+    """How many times too small the model's deviations are, at least 1: the root mean square of leave-one-out z-scores.
+
+    With Q the inverse covariance of the observations, the value of row i is off by z_i = alpha_i / sqrt(Q_ii) deviations from
+    what the others predict (Rasmussen and Williams, equation 5.12). Of the values at the target, or all while there are fewer
+    than three, those with the lowest predictions count. A model of learning curves has one observation for each curve, and all
+    count. 1 for models other than exact Gaussian processes.
+    """
+    posterior, data = belief.fit.posterior, belief.data
+    if not is_exact(posterior):
+        return 1.0
+    n = len(posterior.y)
+    precision = np.einsum("ij,ij->j", posterior.R, posterior.R)[:n]
+    rows = np.flatnonzero(data.at_target) if n == len(data.y) else np.arange(n)
+    rows = rows if len(rows) >= 3 else np.arange(n)
+    predicted = posterior.y[rows] - posterior.alpha[rows] / precision[rows]
+    rows = rows[np.argsort(predicted, kind="stable")[:CALIBRATION_ROWS]]
+    z = posterior.alpha[rows] ** 2 / precision[rows]
+    return float(np.sqrt(max(1.0, (z.sum() + CALIBRATION_PRIOR) / (len(rows) + CALIBRATION_PRIOR))))
+
+
+def plausible_floor(belief: Belief) -> float:
+    """The lowest value seen, less the difference between the best and the worst of the few best configs, and the noise."""
+    if has_gradients(belief):  # they show where values fall, further than any was seen
+        return -np.inf
+    values = np.asarray(belief.output.forward(belief.data.y))
+    points = np.rint(belief.encoding.space.at_target(belief.data.U) / (1e3 * SAME_POINT))
+    order = np.argsort(values, kind="stable")
+    _, first = np.unique(points[order], axis=0, return_index=True)
+    best = values[order][np.sort(first)[: len(belief.encoding.space) + 2]]
+    return float(best[0] - (best[-1] - best[0]) - 2.0 * np.sqrt(belief.objective.noise))
+
+
+def novelty(belief: Belief, U: Array) -> Array:
+    """The share of the prior variance of f that is left at each point, if f were known at all evaluated configs there.
+
+    By the most probable hyperparameters; 0 for models other than exact Gaussian processes, which have no prior to compare with.
+    Where gradients are reported, evaluated configs tell about their surroundings, and the model's own variance is that share.
+    """
+    posterior = belief.fit.posterior
+    if not is_exact(posterior):
+        return np.zeros(len(U))
+    kernel = posterior.kernel
+    if has_gradients(belief):
+        return np.asarray(posterior.mean_and_variance(belief.encoding.features(U))[1] / kernel.variance)
+    known, X = (kernel.scale(belief.encoding.features(points)) for points in (unique_points(belief.evaluated), U))
+    K = kernel.covariance(known)
+    K[np.diag_indices(len(K))] += NOVELTY_JITTER * kernel.variance
+    L, _ = cholesky(K)
+    half = np.linalg.solve(L, kernel.covariance(known, X))
+    return np.asarray(np.maximum(1.0 - np.einsum("ij,ij->j", half, half) / kernel.variance, 0.0))
+
+
+def has_gradients(belief: Belief) -> bool:
+    return bool(len(belief.gradient_columns)) and len(belief.fit.posterior.alpha) > len(belief.fit.posterior.y)
+
+
+def is_exact(posterior: object) -> bool:
+    """Whether this is a Gaussian process whose basis is its observations: of a sparse one, these are more than the basis."""
+    return isinstance(posterior, Posterior) and len(posterior.y) <= len(posterior.alpha) == len(posterior.R)
 
 
 def confirmed(context: SearchContext) -> int | None:

@@ -250,6 +250,8 @@ class Fidelity(Numeric):
 
     low, high, log, step  as for ``Float``
     target                the fidelity at which the best config is wanted; None: ``high``
+    resumable             whether a run can go on: a config that was trained to 10 epochs and is asked at 50 then pays for 40.
+                          None: it can if the objective saves files in ``trial.checkpoint_dir``
 
     >>> space = st.Space(lr=st.Float(0, 1), epochs=st.Fidelity(1, 81, log=True))
     >>> space.fidelities, space.target
@@ -257,6 +259,7 @@ class Fidelity(Numeric):
     """
 
     target: float | None = None
+    resumable: bool | None = None
     fidelity: ClassVar[bool] = True
 
     @property
@@ -272,13 +275,16 @@ class Fidelity(Numeric):
         super().validate(name)
         if self.when is not None:
             raise SpaceError(f"{name}: a fidelity cannot be conditional; remove when=")
+        if self.resumable is not None and not isinstance(self.resumable, bool):
+            raise SpaceError(f"{name}: resumable must be True, False or None, not {self.resumable!r}")
         try:
             _ = self.goal
         except ConfigError as error:
             raise SpaceError(f"{name}: {error}") from None
 
     def to_dict(self) -> dict[str, Any]:
-        return super().to_dict() | ({} if self.target is None else {"target": plain(self.target)})
+        given = {"target": plain(self.target), "resumable": self.resumable}
+        return super().to_dict() | {name: value for name, value in given.items() if value is not None}
 
 
 Json = Any  # None, bool, int, float, str, list or dict, nested

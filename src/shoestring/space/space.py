@@ -46,6 +46,8 @@ class Space(Mapping[str, Parameter]):
     fidelities    names of the fidelities
     target        their target values, by name
     target_units  the unit coordinates of the targets, by column
+    resumable     names of the fidelities over which a run can go on: those that say so, or a single one that leaves it open
+    resumable_if_saved   the space leaves it open: a run can go on if it has saved files in its checkpoint folder
     level_units   the unit coordinates of all values, by column, for parameters with few values (fidelities excluded)
 
     >>> space = st.Space(
@@ -83,6 +85,11 @@ class Space(Mapping[str, Parameter]):
         self.target_units: dict[int, float] = {
             self._column[name]: float(self[name].to_unit(goal)) for name, goal in self.target.items()
         }
+        stated = {name: self._parameters[name].resumable for name in self.fidelities}  # type: ignore[union-attr]
+        self.resumable: tuple[str, ...] = tuple(name for name, stands in stated.items() if stands)
+        self.resumable_if_saved = list(stated.values()) == [None]
+        if self.resumable_if_saved:
+            self.resumable = self.fidelities
         self.level_units: dict[int, Array] = {
             j: parameter.grid_units()
             for j, parameter in enumerate(self.parameters)

@@ -35,7 +35,7 @@ ENTRY_POINT_GROUP = "shoestring"
 
 METHODS = (
     "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB", "EIpu", "EIAlpha", "EICool", "CEI",
-    "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "MES", "ES", "PES",
+    "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "TraceKG", "MES", "ES", "PES",
 )  # fmt: skip
 COSTS = ("AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost")
 SUBSETS = ("RandomSubset", "KMeansSubset", "SeedSubset")

@@ -12,6 +12,7 @@ from typing import Any
 
 from .._validation import plain
 from ..data.outcome import Outcome, finish_trial, is_cost
+from ..data.training_run import restarted
 from ..data.trial import State, Trial
 from ..errors import MethodError, OutcomeError, TrialError
 from ..execution.evaluate import Evaluation
@@ -27,6 +28,8 @@ class Results:
 
     state: StudyState
     warned_of_unit: bool = False  # whether it was said that seconds are counted in another unit
+    warned_of_restart: bool = False  # whether it was said that a trial did not go on
+    said_resumable: bool = False  # whether it was said that runs are taken to be resumable
 
     def find(self, trial: Trial | int) -> Trial:
         """The study's own record of a trial; a TrialError if there is none."""
@@ -57,7 +60,7 @@ class Results:
     def record(self, trial: Trial, evaluation: Evaluation) -> Trial:
         """Record an evaluation of a run; a result that cannot be read is a failed trial."""
         with self.state.lock:
-            opened = self.state.trials[trial.number]
+            opened = self._noted(self.state.trials[trial.number], evaluation)
             rest: dict[str, Any] = {"seconds": evaluation.seconds, "reports": evaluation.reports}
             rest["traceback"] = evaluation.traceback
             try:
@@ -71,6 +74,34 @@ class Results:
                 return self.state.trials[trial.number]
             self._warn_of_unit(kept)
             return kept
+
+    def _noted(self, trial: Trial, evaluation: Evaluation) -> Trial:
+        """The trial with what its evaluation says about its run: whether it has saved files, and whether it went on at all."""
+        if not evaluation.saved and "resumed_from" not in trial.suggestion:
+            return trial
+        if not self.state.space.resumable:
+            return trial
+        noted = dict(trial.suggestion)
+        if evaluation.saved:
+            noted["saved"] = True
+            self._say_resumable(trial)
+        if restarted(trial, evaluation.reports):
+            noted["restarted_from"] = noted.pop("resumed_from")
+            if not self.warned_of_restart:
+                self.warned_of_restart = True
+                what = "trial %d was to go on from trial %d, but its first report is of an earlier part: it began from the start"
+                fix = "load what the earlier trial has saved in trial.checkpoint_dir, or say resumable=False"
+                log.warning(f"{what}; {fix}", trial.number, noted["restarted_from"]["number"])
+        return replace(trial, suggestion=noted)
+
+    def _say_resumable(self, trial: Trial) -> None:
+        """Say so once when a space that leaves it open is taken to be resumable."""
+        if self.state.space.resumable_if_saved and not self.state.table.saved and not self.said_resumable:
+            self.said_resumable = True
+            name = self.state.space.resumable[0]
+            text = "trial %d has saved files in its checkpoint folder: a config that is asked with more %s goes on from them"
+            fix = "if it begins from the start instead, say st.Fidelity(..., resumable=False)"
+            log.info(f"{text}, and pays for the rest alone; {fix}", trial.number, name)
 
     def give_back(self, number: int, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> bool:
         """Abandon a trial that was interrupted and have its config asked first; False if it has finished.

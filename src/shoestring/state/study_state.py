@@ -14,7 +14,7 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from .._format import duration
 from ..budget import Budget
 from ..data.history import History
 from ..data.persistent_list import PersistentList
+from ..data.training_run import RUN_KEYS, begin_trial
 from ..data.trial import State, Trial
 from ..data.trial_table import ROWS_PER_WRITE, TrialTable
 from ..errors import Away, BudgetError, ConfigError, Conflict, StorageError, StudyError
@@ -164,6 +165,7 @@ class StudyState:
         self._history: History | None = None  # the last view, and what it is a view of
         self._history_key: tuple[int, Space, bool] | None = None
         self.max_retries: int | None = None  # of configs whose workers are lost, as the present run says; None: the default
+        self.holds_checkpoint: Callable[[Trial], bool] = lambda trial: True  # whether a trial's files are still there
         self._own: dict[int, float] = {}  # running trials that this process opened -> when, by its steady clock
         call_after_fork(self)
 
@@ -299,6 +301,8 @@ class StudyState:
         if suggestion.get("max_retries") != self.max_retries:  # kept with the trial, for whichever process finds its worker lost
             suggestion = {name: value for name, value in suggestion.items() if name != "max_retries"}
             suggestion |= {} if self.max_retries is None else {"max_retries": self.max_retries}
+        if self.space.resumable:
+            config, suggestion = self._in_run(config, suggestion)
         trial = self.draft(config, suggestion, basis)
         granted = None if self.heartbeat is None else self.heartbeat.lease(lease)
         token = None if granted is None or lease is not None else granted.token  # of a lease that this process renews
@@ -314,6 +318,25 @@ class StudyState:
             self._hold(trial, token)
             self.queue = [each for each in self.queue if each.id != queued]
             return self._written(stored, trial)
+
+    def _in_run(self, config: Config, suggestion: Mapping[str, Any]) -> tuple[Config, dict[str, Any]]:
+        """The config and the suggestion of the next trial, which says what the trial goes on from (see ``training_run``).
+
+        It is decided under the lock for asking, from all trials: so of two workers, one goes on with a run.
+        """
+        lost = len(self.table.lost)
+        config, facts = begin_trial(config, len(self.trials), self.trials, self.table, self.holds_checkpoint)
+        if len(self.table.lost) > lost:
+            gone = "the checkpoint of this config is gone, so trial %d begins from the start and pays in full"
+            log.warning(gone, len(self.trials))
+        return config, {name: value for name, value in suggestion.items() if name not in RUN_KEYS} | facts
+
+    def forget_checkpoints(self, rows: Sequence[int]) -> None:
+        """The files of these trials are gone: no trial can go on from them."""
+        if not self.table.lost.issuperset(rows):
+            self.table.lost.update(rows)
+            self.table.version += 1
+            self._changes += 1
 
     def _hold(self, trial: Trial, token: str | None) -> None:
         if self.heartbeat is not None and token is not None:
@@ -471,6 +494,11 @@ class StudyState:
         self._reported.pop(number, None)
         if self.heartbeat is not None:
             self.heartbeat.let_go(number)
+
+    def hand_out(self, number: int) -> None:
+        """A trial of a batch can begin now, and not when the batch was asked."""
+        if number in self._own:
+            self._own[number] = time.perf_counter()
 
     def seconds_open(self, trial: Trial) -> float | None:
         """How long ago it was asked: by this process's steady clock, or else by the time of day."""

@@ -10,6 +10,7 @@ fits.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..acquisition.base import Acquisition
+from ..acquisition.kg_trace_search import TraceKG
 from ..budget import Budget
 from ..cost.base import CostModel
 from ..data.dataset import to_dataset
@@ -30,11 +32,11 @@ from ..data.visited import VisitedSet
 from ..errors import Conflict, MethodError, NothingFits, OverBudget, SpaceExhausted
 from ..numerics import LazyModule
 from ..search.auto import Auto
-from ..search.base import LazyFits, Method, SearchContext, SearchMethod
+from ..search.base import LazyFits, Method, SearchContext, SearchMethod, no_curves
 from ..search.batch import suggest_many
 from ..search.bayes import Bayes
 from ..search.budget_filter import filter_by_budget
-from ..search.pruning import PruningForecast, pruning_forecast
+from ..search.pruning import PruningForecast, fidelity_doubled, pruning_forecast
 from ..search.random import Random
 from ..search.recommend import RecommendedPoint, recommend
 from ..space.encoding import Encoding
@@ -42,6 +44,7 @@ from ..space.space import Config, Space
 from ..storage.base import Limits, QueuedConfig
 from ..surrogate.base import Surrogate, training_size
 from ..surrogate.belief import Belief, Spending
+from ..surrogate.curves_study import CurveMemo
 from ..surrogate.gp import GP, FixedGP
 from ..termination.base import Rule, StopRule, Verdict
 from .effort import Effort, Level, counts_time
@@ -58,6 +61,7 @@ class Suggester:
     seconds   spent on suggestions so far, without imports;   suggestions  how many there were
     checked   the last verdict of the rule
     workers   how many trials may run at once
+    prune     whether running trials may be pruned: True, False, or None: where the method has a model
     """
 
     state: StudyState
@@ -69,6 +73,7 @@ class Suggester:
     suggestions: int = 0
     checked: Verdict | None = None
     workers: int = 1
+    prune: bool | None = None
     effort: Effort = field(default_factory=Effort, repr=False)
     _step_seconds: float = 0.0  # of the present step, the check of the rule included
     _level: Level = "full"
@@ -77,6 +82,9 @@ class Suggester:
     _encoding: Encoding | None = None
     _context: SearchContext | None = field(default=None, repr=False)
     _context_key: tuple[Any, ...] = ()
+    _checked_version: int = -1  # of the table of trials, when the rule was checked last
+    _curves: CurveMemo = field(default_factory=CurveMemo, repr=False)
+    _judged: dict[int, Mapping[str, float]] = field(default_factory=dict, repr=False)  # fidelities of the last plain forecasts
 
     # -- trials ------------------------------------------------------------------------------------------------------
 
@@ -131,9 +139,17 @@ class Suggester:
             basis["space"] = len(self.state.spaces) - 1
         if reports := reports_seen(context.history):
             basis["reports"] = reports
+        evidence = self._rule_evidence()
         for place, found in enumerate(suggested):
             batch = {"batch": [place, count]} if count > 1 else {}
-            yield found.config, {"suggestion": found.to_dict(), "basis": basis | batch}
+            yield found.config, {"suggestion": found.to_dict() | evidence, "basis": basis | batch}
+
+    def _rule_evidence(self) -> dict[str, Any]:
+        """The numbers of the stopping rule's verdict on this history, for pictures: they need no model then."""
+        if self.checked is None or self._checked_version != self.state.table.version:
+            return {}
+        numbers = {name: value for name, value in self.checked.evidence.items() if math.isfinite(value)}
+        return {"rule": numbers} if numbers else {}
 
     def _suggest(self, context: SearchContext, count: int, level: Level) -> list[Suggestion]:
         method = Random() if level == "random" else self.method
@@ -228,6 +244,7 @@ class Suggester:
         fits = LazyFits(
             partial(to_dataset, history), self._encode(space), model=model, cost_model=self.cost_model,
             warm_start=history.warm_start, seed=settings.seed, number=number,
+            curves=partial(self._curves.fit, history, self._encode(space)) if self._learns_curves(model, history) else no_curves,
         )  # fmt: skip
         return SearchContext(
             space=space, encoding=fits.encoding, history=history, fits=fits, visited=VisitedSet.of(history), number=number,
@@ -241,6 +258,13 @@ class Suggester:
             return model
         cheap = isinstance(method, Auto) or (isinstance(method, Bayes) and method.acquisition.cheap_to_average)
         return model.resolved(history.number_of(State.DONE), cheap and not history.space.fidelities)
+
+    def _learns_curves(self, model: Surrogate, history: History) -> bool:
+        """Whether the belief may come from learning curves: of a GP, for methods that evaluate at the target or know curves."""
+        method = self.method
+        if not history.space.fidelities or type(model) not in (GP, FixedGP) or not isinstance(method, Bayes):
+            return False
+        return not method.acquisition.chooses_fidelity or isinstance(method.acquisition, TraceKG)
 
     def _encode(self, space: Space) -> Encoding:
         if self._encoding is None or self._encoding.space is not space:
@@ -300,7 +324,7 @@ class Suggester:
             verdict = rule.check(history, belief)
         if not isinstance(verdict, Verdict):
             raise MethodError(f"{type(rule).__name__}.check must return st.Verdict(stop, reason), not {verdict!r}")
-        self.checked = verdict
+        self.checked, self._checked_version = verdict, self.state.table.version
         return verdict
 
     def recommend(
@@ -311,16 +335,32 @@ class Suggester:
             return recommend(self.context(history, budget=budget), tried)
 
     def forecast(
-        self, trial: Trial, reports: Sequence[Mapping[str, Any]], budget: Budget | None = None
+        self, trial: Trial, reports: Sequence[Mapping[str, Any]], budget: Budget | None = None, *, live: bool = False
     ) -> PruningForecast | None:
-        """Whether a running trial with such reports may still become the answer; None where there is no forecast."""
+        """Whether a running trial with such reports may still become the answer; None where there is no forecast.
+
+        ``live``: it is asked at each report, so a forecast that costs a fit is made when the fidelity has doubled only.
+        """
+        if self.prune is False:
+            return None
         with self.state.lock:
             own = self.method.acquisition if isinstance(self.method, Bayes) else self.method
             by = str(trial.suggestion.get("by", ""))
             kind = type(own) if type(own).__name__ == by else acquisition_class(by)
             seeks = kind is not None and issubclass(kind, (Acquisition, SearchMethod)) and kind.seeks_information
             with self._timed(step=False):
-                return pruning_forecast(self.context(budget=budget), trial, reports, seeks_information=seeks)
+                context = self.context(budget=budget)
+                curves = self._curves.fit(context.history, context.encoding)
+                if curves is not None and not curves.chosen and self.prune is not True:
+                    curves = None
+                if curves is None and live:
+                    fidelity = reports[-1]["fidelity"] if reports else {}
+                    if not fidelity_doubled(fidelity, self._judged.get(trial.number, {})):
+                        return None
+                    self._judged[trial.number] = fidelity
+                return pruning_forecast(
+                    context, trial, reports, seeks_information=seeks, curves=curves, always=self.prune is True
+                )
 
 
 def price_of_a_second(history: History, settings: StudySettings) -> float | None:

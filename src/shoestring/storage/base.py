@@ -65,6 +65,8 @@ class StudyRecord:
     trials      how many trials there are
     waiting     how many configs are in the queue
     counted     how many trials there are, without abandoned ones
+    running     how many trials are running
+    spent       what the trials have cost so far, in the study's unit
     """
 
     id: int
@@ -78,6 +80,8 @@ class StudyRecord:
     trials: int
     waiting: int
     counted: int = 0
+    running: int = 0
+    spent: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,8 @@ class _StudyRow:
             trials=len(self.trials),
             waiting=len(self.queue),
             counted=self.totals.counted,
+            running=self.totals.running,
+            spent=self.totals.spent,
         )
 
     def changed(self, *numbers: int) -> None:

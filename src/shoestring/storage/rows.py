@@ -186,7 +186,7 @@ def sum_of_links(numbers: Sequence[int], checksums: Sequence[int]) -> int:
 def read_study(row: Row[Any], where: str) -> StudyRecord:
     """A study without its trials. A StorageError if its row is damaged."""
     where = f"study {row.id} in {where}"
-    numbers = (row.halts, row.seconds, row.clock, row.created_at, row.trials, row.waiting, row.counted)
+    numbers = (row.halts, row.seconds, row.clock, row.created_at, row.trials, row.waiting, row.counted, row.running, row.spent)
     texts = (row.name, row.settings, row.halted or "")
     if not all(isinstance(each, int | float) for each in numbers) or not all(isinstance(each, str) for each in texts):
         raise damaged(where)

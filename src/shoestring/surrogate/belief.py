@@ -31,6 +31,7 @@ from ..data.trial_table import SAME_POINT
 from ..numerics import Array, cholesky, single_threaded
 from ..space.encoding import Encoding
 from .base import Fit, Surrogate
+from .curves_study import CurveSurrogate
 from .feasibility import Feasibility, fit_feasibility
 from .gp import GP, SAMPLE_ROWS, cold_start_due
 from .gradient_data import GradientData
@@ -186,7 +187,10 @@ def fit_belief(
         data = whole.select(subset.rows(Z[: len(whole.y)], whole.y, whole.at_target, encoding, seed))
         due = due or refreshed(len(whole.y), int(last["trials"]), len(encoding.space))
         Z = encoding.features(data.U)
-    output, fit = fit_output(data, Z, encoding, model, start, due, None if due else read_kind(last.get("output")))
+    if isinstance(model, CurveSurrogate):
+        output, fit = model.curves.output, model.fit(Z, data.y, start=start, cold=due)
+    else:
+        output, fit = fit_output(data, Z, encoding, model, start, due, None if due else read_kind(last.get("output")))
     feasibility, predicted = None, failed_U[:0]
     if len(failed_U):
         failed = encoding.features(failed_U[-MAX_AUXILIARY_ROWS // 2 :])

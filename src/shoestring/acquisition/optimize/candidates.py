@@ -6,6 +6,7 @@ Points are rows of the unit cube (m x D), one column for each parameter of the s
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +97,25 @@ def random_unvisited(space: Space, visited: Array | VisitedSet, rng: np.random.G
         if len(left):
             return np.asarray(left[rng.integers(len(left))])
     raise SpaceExhausted(f"all {size:.0f} configurations of this space have been tried")
+
+
+def fidelity_corners(space: Space) -> Array:
+    """The bounds of the fidelities in the unit cube (c x fidelities): all of one or two, of more the ends and each low one."""
+    count = len(space.fidelities)
+    if count <= 2:
+        return np.array(list(product((0.0, 1.0), repeat=count)))
+    return np.vstack([np.zeros(count), np.ones(count), 1.0 - np.eye(count)])
+
+
+def at_fidelity_corners(U: Array, space: Space) -> list[Array]:
+    """Copies of the points at each corner of the fidelities, apart: a surface per unit of cost is often highest there."""
+    columns = [space.names.index(name) for name in space.fidelities]
+    copies = []
+    for corner in fidelity_corners(space):
+        moved = U.copy()
+        moved[:, columns] = corner
+        copies.append(moved)
+    return copies
 
 
 def small_grid(space: Space) -> Array | None:

@@ -26,7 +26,9 @@ from ...errors import SpaceExhausted
 from ...numerics import Array, single_threaded
 from ...space.encoding import Encoding
 from .batched_bfgs import GAIN_TOLERANCE, ascend
-from .candidates import is_visited, moves_from, neighbours, quasi_random, random_unvisited, small_grid
+from .candidates import at_fidelity_corners, is_visited, moves_from, neighbours, quasi_random, random_unvisited, small_grid
+
+EDGE_STRIDE = 4  # every fourth candidate is looked at at each bound of the fidelities too
 
 Surface = Callable[[Array, bool], tuple[Array, Array | None]]  # (points m x D, gradient wanted) -> m, m x D
 
@@ -82,6 +84,7 @@ class AcquisitionOptimizer:
     incumbents  good points: their neighbourhood is searched too
     options     how hard to search
     fidelities  whether these may be chosen too; otherwise they are at their targets
+    continuations   points at which a run would go on: candidates that are not moved, since nearby points begin a new run
 
     >>> study = st.Study(st.Space(n=st.Int(1, 4)))
     >>> optimum = study.context.optimizer().maximize(lambda U, gradient: (U[:, 0], None))
@@ -95,6 +98,7 @@ class AcquisitionOptimizer:
     incumbents: Array
     options: OptimizerOptions = OptimizerOptions()
     fidelities: bool = False
+    continuations: Array | None = None
 
     @single_threaded
     def maximize(self, surface: Surface) -> Optimum:
@@ -117,11 +121,16 @@ class AcquisitionOptimizer:
         pool = np.vstack([spread, near])
         values = _finite(surface(pool, False)[0])
         starts = pick_restarts(values, len(spread), self.options.restarts)
+        if self.chooses_fidelity:
+            pool, values, starts = self._with_edges(surface, pool, values, starts, len(spread))
         if len(starts):
             U, f = local_search(
                 surface, self.encoding, pool[starts], values[starts], self.options.rounds, self.rng, self.chooses_fidelity
             )
             pool, values = np.vstack([U, pool]), np.concatenate([f, values])
+        if self.continuations is not None and len(self.continuations):
+            going_on = self._placed(self.continuations)
+            pool, values = np.vstack([going_on, pool]), np.concatenate([_finite(surface(going_on, False)[0]), values])
         order = np.argsort(-values, kind="stable")
         fresh = order[~is_visited(pool[order], self.visited)]
         if len(fresh):
@@ -129,6 +138,18 @@ class AcquisitionOptimizer:
         u = random_unvisited(space, self.visited, self.rng)
         value = _finite(surface(u[None, :], False)[0])
         return Optimum(u, float(value[0]), u[None, :], value)
+
+    def _with_edges(
+        self, surface: Surface, pool: Array, values: Array, starts: NDArray[np.intp], boundary: int
+    ) -> tuple[Array, Array, NDArray[np.intp]]:
+        """The pool with points at the bounds of the fidelities, and the restarts with the best of each bound."""
+        some = np.vstack([pool[:boundary][::EDGE_STRIDE], pool[boundary:][::EDGE_STRIDE], pool[starts]])
+        for edge in at_fidelity_corners(some, self.encoding.space):
+            edge = self._placed(edge)
+            found = _finite(surface(edge, False)[0])
+            starts = np.append(starts, len(pool) + int(np.argmax(found)))
+            pool, values = np.vstack([pool, edge]), np.concatenate([values, found])
+        return pool, values, starts
 
     @single_threaded
     def maximize_from(self, surface: Surface, pool: Array) -> Optimum:

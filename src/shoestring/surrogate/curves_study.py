@@ -1,0 +1,384 @@
+"""Learning curves of a study: from the reports of trials to curves, their output transform, and the fitted model.
+
+A curve is a run: a trial, and the trials that it went on from. Its points are the values that were reported with a fidelity, and
+the result where the run ended. The fidelity that the reports name is the traced one; other fidelities (rows) are parameters.
+
+The hyperparameters are fitted to the first n0 trials that have ended, n0 the last power of 4/3 (``cold_start_due``). They depend
+on these trials alone, so a study that was interrupted finds the same ones again. In between only the posterior is computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.history import History
+from ..data.intermediate import SAME_FIDELITY, asked_again
+from ..data.trial import State, Trial
+from ..numerics import LOG_2PI, Array, one_thread
+from ..space.encoding import Encoding
+from ..space.parameters import Fidelity
+from ..space.space import Space
+from .base import Fit, Surrogate
+from .curves import PROFILE, CurveLayout, Curves
+from .curves_posterior import CurvePosterior, RunForecaster, fit_hyperparameters, robust_posterior
+from .gp import COLD_START_GROWTH, GP
+from .gradient_data import GradientData
+from .kernels import Basis, ValueBlock
+from .marginal_likelihood import Layout
+from .output_transform import KINDS, OutputTransform
+from .posterior import Posterior
+
+MIN_CURVES = 5  # with two points or more: fewer say nothing about the shape of a curve
+MAX_POINTS = 50  # of a curve; of more, so many are used, spread evenly over all epochs that were reported
+MAX_CURVES_FOR_TRANSFORM = 20  # that decide about the output transform
+MIN_POINTS_COMPARED = 4  # of a curve, to be compared: two show a half and an end
+MAX_CURVES_COMPARED = 30  # by which the model of curves is compared with the plain kernel
+OUTLIER_SHARE, OUTLIER_SPREAD = 0.05, 10.0  # of ends that no model foresees: so many, with so many times the deviation
+MAX_MEMO = 4  # fits that are kept
+MIN_SITE_PRECISION = 1e-6  # in units of the values at the target: a curve that says less about g says nothing
+MIN_EXACT_PRECISION = 100.0  # in these units: a site whose deviation is below a tenth is nearly exact
+LONG_LENGTH = 50.0  # of the traced fidelity, in a model of the target alone
+
+Points = dict[float, float]  # time -> value, in the user's units
+
+
+def traced_fidelity(trials: Sequence[Trial], space: Space) -> str | None:
+    """The one fidelity that reports name; None where they name none, or several."""
+    named = {name for trial in trials for report in trial.reports[:1] for name in report["fidelity"]}
+    return next(iter(named)) if len(named) == 1 and named <= set(space.fidelities) else None
+
+
+def points_of(reports: Sequence[Mapping[str, Any]], name: str, goal: float) -> Points:
+    """The reported values by time."""
+    return {float(each["fidelity"][name]) / goal: float(each["value"]) for each in reports if name in each["fidelity"]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyCurves:
+    """The curves of a study's trials that have ended, in the user's units.
+
+    traced    the name of the traced fidelity;   goal  its target
+    runs      for each curve the number of its run's first trial
+    U         n x D, the configurations (the traced fidelity at its target)
+    points    the points of each curve
+    """
+
+    encoding: Encoding
+    traced: str
+    goal: float
+    sign: float
+    runs: tuple[int, ...]
+    U: Array
+    points: tuple[Points, ...]
+
+    @property
+    def usable(self) -> bool:
+        """Whether there are curves enough for a model."""
+        return sum(len(each) > 1 for each in self.points) >= MIN_CURVES
+
+    @cached_property
+    def _columns(self) -> NDArray[np.bool_]:
+        return np.asarray(self.encoding.groups != self.encoding.space.names.index(self.traced))
+
+    @cached_property
+    def groups(self) -> NDArray[np.intp]:
+        """The parameter of each feature, the traced fidelity left out."""
+        kept = self.encoding.groups[self._columns]
+        return np.asarray(kept - (kept > self.encoding.space.names.index(self.traced)), dtype=np.intp)
+
+    @cached_property
+    def fidelities(self) -> tuple[int, ...]:
+        """The other fidelities, as ``groups`` counts."""
+        traced = self.encoding.space.names.index(self.traced)
+        return tuple(each - (each > traced) for each in self.encoding.fidelities if each != traced)
+
+    def features(self, U: Array) -> Array:
+        """Features of configurations, the traced fidelity left out."""
+        return self.encoding.features(U)[:, self._columns]
+
+    @cached_property
+    def grid(self) -> NDArray[np.float64]:
+        """The times that are used: all that were reported, or of many an even share."""
+        times = np.unique(np.concatenate([np.fromiter(each, dtype=float) for each in self.points]))
+        return times[np.unique(np.linspace(0, len(times) - 1, MAX_POINTS).round().astype(np.intp))]
+
+    def thinned(self, points: Points) -> tuple[Array, Array]:
+        """Times and values of one curve: on the grid, and its end."""
+        kept = set(self.grid.tolist()) | {max(points)} if len(points) > 1 else set(points)
+        times = np.array(sorted(kept & points.keys()))
+        return times, self.sign * np.array([points[time] for time in times.tolist()])
+
+    def curves(self, output: OutputTransform) -> Curves:
+        """With transformed values."""
+        found = [self.thinned(each) for each in self.points]
+        return Curves.of(self.features(self.U), [t for t, _ in found], [output.forward(y) for _, y in found])
+
+    @cached_property
+    def at_target(self) -> NDArray[np.bool_]:
+        """Which curves have ended at the target of all fidelities."""
+        others = self.encoding.space.at_target(self.U)
+        reached = np.array([max(each) > 1.0 - SAME_FIDELITY for each in self.points], dtype=bool)
+        return reached & (np.abs(others - self.U) < SAME_FIDELITY).all(axis=1)
+
+    @cached_property
+    def positive(self) -> bool:
+        """Whether all values have a logarithm."""
+        return all(self.sign * value > 0.0 for points in self.points for value in points.values())
+
+    @cached_property
+    def first_times(self) -> Array:
+        """When each curve begins."""
+        return np.array([min(each) for each in self.points])
+
+    @cached_property
+    def last(self) -> Array:
+        """The last value of each curve, lower is better."""
+        return self.sign * np.array([each[max(each)] for each in self.points])
+
+
+def study_curves(trials: Sequence[Trial], history: History, encoding: Encoding) -> StudyCurves | None:
+    """The curves of these trials; None where no fidelity is traced."""
+    space = history.space
+    traced = traced_fidelity(trials, space)
+    parameter = None if traced is None else space[traced]
+    if traced is None or not isinstance(parameter, Fidelity) or parameter.goal <= 0:
+        return None
+    runs: dict[int, Points] = {}
+    first: dict[int, int] = {}
+    configs: dict[int, Array] = {}
+    column = space.names.index(traced)
+    for trial in trials:
+        before = trial.resumed_from
+        run = first[trial.number] = trial.number if before is None else first.get(before.number, before.number)
+        points = points_of(trial.reports, traced, float(parameter.goal))
+        if trial.state is State.DONE and trial.value is not None:
+            points[float(trial.config[traced]) / float(parameter.goal)] = float(trial.value)
+        if points:
+            runs.setdefault(run, {}).update(points)
+            if run not in configs:
+                configs[run] = space.encode(trial.config)
+                configs[run][column] = space.target_units[column]
+    if not runs:
+        return None
+    return StudyCurves(
+        encoding=encoding, traced=traced, goal=float(parameter.goal), sign=-1.0 if history.maximize else 1.0,
+        runs=tuple(runs), U=np.array(list(configs.values())), points=tuple(runs.values()),
+    )  # fmt: skip
+
+
+def ended_trials(history: History) -> list[Trial]:
+    """The trials whose curves are data, in order of number: those that have ended; interrupted ones until asked again."""
+    table = history.table
+    rows = np.flatnonzero((table.having(State.DONE) | table.has_reports[: table.count]) & ~table.having(State.RUNNING))
+    found = [history.trials[row] for row in rows.tolist()]
+    return [t for t in found if t.state is not State.ABANDONED or not asked_again(t, history.trials, history.space)]
+
+
+def scheduled(count: int) -> int:
+    """The last power of 4/3, rounded up, that is not above ``count``."""
+    power = math.floor(math.log(max(count, 1)) / math.log(COLD_START_GROWTH) + 1e-9)
+    return next(n for n in (math.ceil(COLD_START_GROWTH**k - 1e-9) for k in range(power, -1, -1)) if n <= count)
+
+
+@dataclass(frozen=True)
+class CurveFit:
+    """The model of a study's curves: data, output transform and posterior."""
+
+    data: StudyCurves
+    output: OutputTransform
+    posterior: CurvePosterior
+    chosen: bool = True  # by evidence, against the plain kernel
+
+    @cached_property
+    def incumbent(self) -> float | None:
+        """The lowest expected value at the target among the runs that have ended there; None while there is none."""
+        rows = np.flatnonzero(self.data.at_target)
+        if not len(rows):
+            return None
+        return float(self.posterior.mean_and_variance(self.posterior.started(rows))[0].min())
+
+    def forecaster(self, u: Array, run: int) -> RunForecaster:
+        """Forecasts of a run of a configuration; points of the run itself that are data are left out."""
+        found = self._forecasters.get((run, u.tobytes()))
+        if found is None:
+            found = self._forecasters[run, u.tobytes()] = self._make_forecaster(u, run)
+        return found
+
+    @cached_property
+    def _forecasters(self) -> dict[tuple[int, bytes], RunForecaster]:
+        return {}
+
+    def _make_forecaster(self, u: Array, run: int) -> RunForecaster:
+        posterior = self.posterior
+        if run in self.data.runs:
+            rows = np.flatnonzero(np.array(self.data.runs) != run)
+            posterior = CurvePosterior.given(
+                posterior.curves.select(rows), posterior.layout, posterior.theta, posterior.kappa[rows]
+            )
+        mean, covariance = posterior.parts_at(self.data.features(u[None, :]))
+        return RunForecaster(posterior.shape, mean[0], covariance[0])
+
+    def beats_plain(self) -> bool:
+        """Whether curves predict how runs end, from their first halves and the other runs, better than the plain kernel does.
+
+        By the density of each run's last value, left out together with the second half of its curve. The plain kernel knows the
+        ends and the middles of all runs, but for that one end.
+        """
+        curves, data = self.posterior.curves, self.data
+        long = np.flatnonzero(curves.lengths >= MIN_POINTS_COMPARED)
+        if len(long) < MIN_CURVES:
+            return False
+        long = long[np.unique(np.linspace(0, len(long) - 1, MAX_CURVES_COMPARED).round().astype(np.intp))]
+        half = curves.lengths // 2
+        mean, covariance = self.posterior.without_own()
+        own = 0.0
+        for row in long:
+            t, y, seen = curves.times[row], curves.values[row], half[row]
+            m, v = RunForecaster(self.posterior.shape, mean[row], covariance[row]).at(t[:seen], y[:seen], float(t[-1]))
+            own += log_density(y[-1] - m, v + self.posterior.shape.noise)
+        end_t = np.array([each[-1] for each in curves.times])
+        half_t, half_y = (np.array([part[row][half[row] - 1] for row in long]) for part in (curves.times, curves.values))
+        others = np.setdiff1d(np.arange(len(curves)), long)[:MAX_CURVES_COMPARED]
+        rows = np.concatenate([long, others, long])
+        Z = np.column_stack([curves.Z[rows], np.concatenate([end_t[long], end_t[others], half_t])])
+        y = np.concatenate([curves.last[long], curves.last[others], half_y])
+        count = int(data.groups.max()) + 1
+        plain = GP().fit(Z, y, np.append(data.groups, count), fidelities=(*data.fidelities, count)).posterior
+        variance = 1.0 / np.einsum("ij,ij->j", plain.R, plain.R)[: len(long)]  # leave-one-out: R&W, equation 5.12
+        off = variance * plain.alpha[: len(long)]
+        return own > float(sum(log_density(o, v) for o, v in zip(off, variance, strict=True)))
+
+    def at_target_fit(self, start: Array | None = None, cold: bool | None = None) -> Fit:
+        """A Gaussian process of the value at the target, for methods that evaluate there alone.
+
+        What each curve says about its value at the target is an observation with a noise of its own (a site): the ratio of its
+        posterior and of its posterior given the other curves alone. The correlations that these have through h are left out.
+        The hyperparameters are those of a plain fit to the sites that are nearly exact: mostly of runs that reached the target.
+        """
+        data, posterior, layout = self.data, self.posterior, self.posterior.layout
+        mean, after = posterior.mean_and_variance(posterior.started(np.arange(len(data.runs))))
+        mean_without, covariance_without = posterior.without_own()
+        own = posterior.kappa * float(posterior.shape.variance(np.ones(1))[0])
+        before = covariance_without[:, 0, 0] + own
+        precision = np.maximum(1.0 / after - 1.0 / before, MIN_SITE_PRECISION)
+        sites = (mean / after - mean_without[:, 0] / before) / precision
+        sites = np.where(precision > MIN_SITE_PRECISION, sites, mean)
+        groups, fidelities, Z = data.encoding.groups, data.encoding.fidelities, data.encoding.features(data.U)
+        exact = np.flatnonzero(precision > MIN_EXACT_PRECISION)
+        if len(exact) >= MIN_CURVES:
+            fit = GP().fit(Z[exact], sites[exact], groups, start=start, cold=cold, fidelities=fidelities)
+        else:
+            traced = data.encoding.space.names.index(data.traced)
+            lengths = np.insert(posterior.theta[: layout.count], traced, np.log(LONG_LENGTH))
+            variance = posterior.theta[layout.count : layout.count + 1]
+            noise = np.log(np.median(own) + posterior.shape.noise)
+            fit = Fit(None, Layout(groups, fidelities=fidelities).clip(np.concatenate([lengths, variance, [noise]])))
+        plain = Layout(groups, fidelities=fidelities)
+        kernel, noise = plain.kernel(fit.theta, PROFILE), plain.noise(fit.theta)
+        basis = Basis(kernel, (ValueBlock(kernel.scale(Z)),))
+        found = Posterior.given_basis(basis, sites, 1.0 / precision + noise, Z=Z, y=sites, noise=noise)
+        return replace(fit, posterior=found, restrict=None)
+
+
+@dataclass(frozen=True)
+class CurveSurrogate(Surrogate):
+    """The model of the value at the target, learnt from all points of all learning curves."""
+
+    curves: CurveFit
+    gaussian_process: ClassVar[bool] = True
+
+    def fit(
+        self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None,
+        cold: bool | None = None, fidelities: tuple[int, ...] = (), gradients: GradientData | None = None,
+    ) -> Fit:  # fmt: skip
+        """The fit to the study's curves, whatever the data in the arguments: they hold a part of the same values."""
+        return self.curves.at_target_fit(start, cold)
+
+
+@dataclass
+class CurveMemo:
+    """Fits of one study's curves, kept while they are of use. A memo changes no result: each is a function of the trials."""
+
+    thetas: dict[tuple[int, ...], tuple[str, Array, bool]] = field(default_factory=dict)
+    fits: dict[tuple[int, ...], CurveFit | None] = field(default_factory=dict)
+    encoding: Encoding | None = None
+
+    def fit(self, history: History, encoding: Encoding) -> CurveFit | None:
+        """The model of the curves of a history; None while they are too few, or no fidelity is traced."""
+        if not history.space.fidelities or not history.table.has_reports[: history.table.count].any():
+            return None
+        if self.encoding is not encoding:  # the space was extended
+            self.thetas, self.fits, self.encoding = {}, {}, encoding
+        ended = ended_trials(history)
+        key = tuple(trial.number for trial in ended)
+        if key not in self.fits:
+            with one_thread():
+                keep(self.fits, key, self._fit(ended, history, encoding))
+        return self.fits[key]
+
+    def _fit(self, ended: Sequence[Trial], history: History, encoding: Encoding) -> CurveFit | None:
+        data = study_curves(ended, history, encoding)
+        if data is None or not data.usable:
+            return None
+        part = ended[: scheduled(len(ended))]
+        key = tuple(trial.number for trial in part)
+        if key not in self.thetas:
+            known = study_curves(part, history, encoding)
+            known = known if known is not None and known.usable and known.traced == data.traced else data
+            kind, theta = fit_theta(known)
+            keep(self.thetas, key, (kind, theta, posterior_under(known, kind, theta).beats_plain()))
+        kind, theta, chosen = self.thetas[key]
+        if kind == "log" and not data.positive:
+            kind, theta = fit_theta(data)
+        return replace(posterior_under(data, kind, theta), chosen=chosen)
+
+
+def posterior_under(data: StudyCurves, kind: str, theta: Array) -> CurveFit:
+    """The fit to curves under known hyperparameters."""
+    output = transform_of(data, kind)
+    return CurveFit(data, output, robust_posterior(data.curves(output), CurveLayout(data.groups, data.fidelities), theta))
+
+
+def log_density(off: float, variance: float) -> float:
+    """Of a value that is off its mean by so much: normal, and now and then far off, so that one surprise does not decide."""
+    wide = OUTLIER_SPREAD**2 * variance
+    near, far = (-0.5 * (off**2 / each + math.log(each) + LOG_2PI) for each in (variance, wide))
+    return float(np.logaddexp(math.log1p(-OUTLIER_SHARE) + near, math.log(OUTLIER_SHARE) + far))
+
+
+def keep(memo: dict[tuple[int, ...], Any], key: tuple[int, ...], value: Any) -> None:
+    """Add to a memo; the oldest entry goes when there are many."""
+    memo[key] = value
+    if len(memo) > MAX_MEMO:
+        del memo[next(iter(memo))]
+
+
+def transform_of(data: StudyCurves, kind: str) -> OutputTransform:
+    """The transform that standardises last values. Values far worse than these are capped: how bad they are does not matter."""
+    return OutputTransform.of(data.last, kind)
+
+
+def fit_theta(data: StudyCurves) -> tuple[str, Array]:
+    """The output transform with the highest likelihood, Jacobian included, and the hyperparameters under it."""
+    kinds = [kind for kind in KINDS if kind != "log" or data.positive]
+    spread = np.unique(np.linspace(0, len(data.runs) - 1, MAX_CURVES_FOR_TRANSFORM).round().astype(np.intp))
+    some = replace(data, runs=tuple(data.runs[k] for k in spread), U=data.U[spread], points=tuple(data.points[k] for k in spread))
+    compared: list[tuple[float, str, Array]] = []
+    for kind in kinds:
+        output = transform_of(data, kind)
+        value, theta = fit_hyperparameters(some.curves(output), data.groups, fidelities=data.fidelities)
+        every = np.concatenate([some.thinned(points)[1] for points in some.points])
+        compared.append((value + output.log_jacobian(every), kind, theta))
+    _, kind, theta = max(compared, key=lambda each: each[0])
+    if len(spread) < len(data.runs):
+        _, theta = fit_hyperparameters(
+            data.curves(transform_of(data, kind)), data.groups, fidelities=data.fidelities, start=theta
+        )
+    return kind, theta

@@ -1,0 +1,85 @@
+"""A recommendation is safe: the model's word counts as far as the model was right so far."""
+
+import math
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.search.recommend import CONFIRMS, calibration, novelty, plausible_floor
+from shoestring.surrogate.posterior import Posterior
+
+PLANE = st.Space(x0=st.Float(-5, 10), x1=st.Float(0, 15), s=st.Fidelity(0.0, 1.0))
+
+
+def bent_branin(config):
+    """Branin at s = 1; below, it is bent so far that the minima move."""
+    x0, x1 = config["x0"], config["x1"]
+    valley = x1 - (5.1 / (4 * math.pi**2) - 0.1 * (1 - config["s"])) * x0**2 + 5 / math.pi * x0 - 6
+    return valley**2 + 10 * (1 - 1 / (8 * math.pi)) * math.cos(x0) + 10
+
+
+def halved(count, seed):
+    """A study after successive halving: each third goes on to a higher fidelity, and one config to the target."""
+    study = st.Study(PLANE, seed=0, stop=None)
+    points = np.random.default_rng(seed).random((count, 2)) * 15 - [5, 0]
+    for s in (0.012, 0.11, 0.33, 1.0):
+        configs = [{"x0": float(a), "x1": float(b), "s": s} for a, b in points]
+        values = [study.add(config, bent_branin(config), cost=0.01 + s).value for config in configs]
+        points = points[np.argsort(values)[: max(len(points) // 3, 1)]]
+    return study
+
+
+@pytest.mark.parametrize(("count", "seed"), [(40, 2), pytest.param(100, 2, marks=pytest.mark.slow)])
+def test_what_was_evaluated_at_the_target_is_kept_where_the_model_extrapolates(count, seed):
+    """At the corner x0 = 10, x1 = 0 the model predicts less than was ever seen; the value there is 11."""
+    study = halved(count, seed)
+    held = min(trial.value for trial in study.history if trial.config["s"] == 1.0)
+    assert bent_branin(study.recommend().config) <= held + 1e-9
+
+
+def test_the_calibration_is_that_of_predictions_without_each_value():
+    study = halved(20, 1)
+    belief = study.context.belief(costs=False)
+    data, posterior = belief.data, belief.fit.posterior
+    rows = np.flatnonzero(data.at_target)
+    rows = rows if len(rows) >= 3 else np.arange(len(data.y))
+    scores, predictions = [], []
+    for row in rows:
+        others = np.delete(np.arange(len(data.y)), row)
+        without = Posterior.given(posterior.kernel, posterior.noise, posterior.Z[others], posterior.y[others], posterior.mean)
+        mean, variance = without.mean_and_variance(posterior.Z[row : row + 1])
+        predictions.append(mean[0])
+        scores.append((posterior.y[row] - mean[0]) ** 2 / (variance[0] + posterior.noise))
+    lowest = np.array(scores)[np.argsort(predictions)[:20]]
+    assert calibration(belief) == pytest.approx(math.sqrt(max(1.0, (lowest.sum() + 2) / (len(lowest) + 2))), rel=1e-4)
+
+
+def test_an_untried_config_far_from_data_is_not_recommended_before_it_was_confirmed():
+    """Values fall towards the end that nothing was evaluated near."""
+    study = st.Study(st.Space(x=st.Float(0, 1), y=st.Float(0, 1)), seed=0, stop=None, model=st.GP(output="standard"))
+    rng = np.random.default_rng(0)
+    for x, y in 0.3 * rng.random((14, 2)):
+        study.add({"x": float(x), "y": float(y)}, math.sin(12 * x) * math.cos(9 * y) - x - y)
+    belief = study.context.belief(costs=False)
+    assert novelty(belief, np.array([[0.9, 0.9]]))[0] > 0.25 > novelty(belief, np.array([[0.15, 0.15]]))[0]
+    config = study.recommend().config
+    assert max(config.values()) < 0.45
+    study.state.enqueue({"x": 0.9, "y": 0.9}, {"by": "you", "why": CONFIRMS})
+    study.tell(study.ask(), -50.0)
+    assert study.recommend().config == {"x": 0.9, "y": 0.9}
+
+
+def test_a_prediction_below_all_that_was_seen_is_not_plausible():
+    belief = halved(40, 2).context.belief(costs=False)
+    values = np.sort(belief.output.forward(belief.data.y))
+    assert values[-1] - values[0] > values[0] - plausible_floor(belief) > 0
+
+
+def test_of_noisy_values_the_one_that_is_known_better_is_recommended():
+    """Three values at one config, about 0, against one value of -0.1 elsewhere, with noise of deviation 1."""
+    study = st.Study(st.Space(c=st.Choice("often", "once", "bad")), seed=0, stop=None, model=st.GP(output="standard"))
+    for config, values in {"often": (0.9, -0.9, 0.3, -0.4), "once": (-0.1,), "bad": (3.0, 4.5, 2.1, 5.0)}.items():
+        for value in values:
+            study.add({"c": config}, value)
+    assert study.recommend(tried=True).config == {"c": "often"}
