@@ -99,8 +99,8 @@ def short_text(latency: dict[str, Any]) -> str:
     """The few lines of the README: cost to a given quality, regret by trials, and the time of a suggestion."""
     lines = decision_text.short_text()
     if trials := decision_text.report().get("trials", {}).get("runs") and decision_text.report()["trials"]:
-        lines += ["", "With a budget in trials, normalised regret after 20, 40 and 80 evaluations, and what they cost (that the default"]
-        lines += ["is plain EI up to the 20th trial was decided after a first look at these problems):", ""]
+        lines += ["", "With a budget in trials, normalised regret after 20, 40 and 80 evaluations, and what they cost (that the"]
+        lines += ["default is plain EI up to the 20th trial was decided after a first look at these problems):", ""]
         lines += decision_text.trials_table(trials)[:-2]
     warm, cold = latency["median_ms"]["warm"], latency["median_ms"]["cold"]
     lines += [
