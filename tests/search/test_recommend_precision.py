@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 import shoestring as st
 from shoestring.acquisition.knowledge_gradient import initial_discretization
-from shoestring.search.recommend import lowest_mean, negative_mean
+from shoestring.search.recommend import Judge, negative_mean, promising
 
 
 def valley(config):
@@ -37,7 +37,9 @@ def lowest_nearby(belief, u):
 
 def test_no_descent_from_the_recommendation_finds_a_lower_mean(context):
     belief = context.belief(costs=False)
-    u = lowest_mean(belief, negative_mean(belief), context.optimizer())
+    judge = Judge.of(belief, negative_mean(belief))
+    points = promising(belief, judge, context.optimizer())
+    u = points[int(np.argmin(judge.means(points)))]
     assert -float(negative_mean(belief)(u[None, :], False)[0][0]) <= lowest_nearby(belief, u) + 1e-8
 
 

@@ -22,6 +22,7 @@ from ..execution.signals import interruptible
 from ..program import ProgramObjective
 from ..program.command import Cancelled
 from ..program.result_reader import Logs, default_log_folder
+from ..report.summary import parameter_text
 from ..space.space import Config, Parameter, Space
 from ..state.persistence import read_id
 from .approval import Request, make_request
@@ -62,7 +63,6 @@ from .run_plan import (
     summary_json,
 )
 from .serve import page_beside, require_web
-from .show import parameter_text
 
 if TYPE_CHECKING:
     from .. import Result, Study

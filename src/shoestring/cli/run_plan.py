@@ -19,6 +19,7 @@ from ..budget import Budget
 from ..data.trial import State
 from ..errors import ShoestringError
 from ..program import CommandTemplate
+from ..report.summary import parameter_text
 from ..space.space import Parameter, Space
 from ..state.registry import read_method, read_stop
 from ..storage.address import shown_address
@@ -35,7 +36,7 @@ from .console import (
     storage_arguments,
 )
 from .options import make_budget, read_seconds
-from .show import first_line, parameter_text, status_rows, study_json
+from .show import first_line, status_rows, study_json
 
 if TYPE_CHECKING:
     from .. import History, Recommendation, Result, Study

@@ -54,7 +54,7 @@ def serve(
 ) -> None:
     """Show the studies of a storage as a live page in a browser. Ctrl-C ends it.
 
-    It prints a link that works once, and a read-only link to share. Nobody gets in without one of them, or the token. Programs
+    It prints a link that works once, and a read-only link to share. One of them, or the token, is needed. Programs
     use ask and tell over HTTP with the token: see /openapi.json.
 
     \b
@@ -92,7 +92,7 @@ def make_server(
     token: str | None = None,
     allowed: Sequence[str] = (),
 ) -> Server:
-    """The server of a storage. An address that others can reach needs a token that somebody has chosen."""
+    """The server of a storage. An address that others can reach needs a token that you choose."""
     from ..web.keys import Keys
     from ..web.server import DEFAULT_PORT, Server, is_loopback
     from ..web.site import Site

@@ -16,7 +16,7 @@ import click
 
 from .._format import amount, config_text, duration, plural, rounded, value_text
 from ..data.trial import State, Trial
-from ..report.summary import failures_text, trials_text
+from ..report.summary import failures_text, parameter_text, trials_text
 from ..state.persistence import read_id
 from ..storage.address import shown_address
 from .approval import find_logs
@@ -35,7 +35,6 @@ from .options import json_option, name_argument, storage_option
 
 if TYPE_CHECKING:
     from .. import History, Study
-    from ..space.space import Parameter
     from ..storage.base import StudyRecord
 
 MAX_TRIALS_SHOWN = 8  # last trials, and running ones, that ``show`` lists
@@ -327,28 +326,6 @@ def running_rows(history: History) -> list[tuple[str, str]]:
     ]
     more = [f"{len(running) - MAX_TRIALS_SHOWN} more"] if len(running) > MAX_TRIALS_SHOWN else []
     return [("running", "trial " + ", ".join([*shown, *more]))] if running else []
-
-
-def parameter_text(parameter: Parameter) -> str:
-    """A parameter in words: "whole number from 2 to 12, log scale"."""
-    fields = parameter.to_dict()
-    if "options" in fields:
-        text = "one of " + ", ".join(map(str, fields["options"]))
-    else:
-        kind = "fidelity" if parameter.fidelity else "whole number" if fields["kind"] == "int" else "real number"
-        text = f"{kind} from {fields['low']:g} to {fields['high']:g}"
-    text += ", log scale" if fields.get("log") else ""
-    text += f", steps of {fields['step']:g}" if fields.get("step") else ""
-    text += f", target {fields['target']:g}" if fields.get("target") is not None else ""
-    text += ", resumable" if fields.get("resumable") else ""
-    return text + (f", when {condition_text(fields['when'])}" if fields.get("when") else "")
-
-
-def condition_text(when: Mapping[str, Any]) -> str:
-    """The condition of a conditional parameter: "booster = dart or gblinear and depth = 3"."""
-    return " and ".join(
-        f"{name} = {' or '.join(map(str, value)) if isinstance(value, list) else value}" for name, value in when.items()
-    )
 
 
 def first_line(text: str | None) -> str:

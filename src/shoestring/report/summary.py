@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from .._format import amount, duration, plural
 from ..data.history import History
 from ..data.trial import State
+from ..space.space import Parameter
 from ..state.effort import Level, typical_seconds
 from ..termination.base import Verdict
 from .trial_log import one_line
@@ -134,3 +135,25 @@ def next_step(
         return step
     explained = [trial.number for trial in history.having(State.FAILED) if trial.traceback]
     return f"look at {owner}.history[{explained[-1]}].traceback, then {step}" if explained else step
+
+
+def parameter_text(parameter: Parameter) -> str:
+    """A parameter in words: "whole number from 2 to 12, log scale"."""
+    fields = parameter.to_dict()
+    if "options" in fields:
+        text = "one of " + ", ".join(map(str, fields["options"]))
+    else:
+        kind = "fidelity" if parameter.fidelity else "whole number" if fields["kind"] == "int" else "real number"
+        text = f"{kind} from {fields['low']:g} to {fields['high']:g}"
+    text += ", log scale" if fields.get("log") else ""
+    text += f", steps of {fields['step']:g}" if fields.get("step") else ""
+    text += f", target {fields['target']:g}" if fields.get("target") is not None else ""
+    text += ", resumable" if fields.get("resumable") else ""
+    return text + (f", when {condition_text(fields['when'])}" if fields.get("when") else "")
+
+
+def condition_text(when: Mapping[str, Any]) -> str:
+    """The condition of a conditional parameter: "booster = dart or gblinear and depth = 3"."""
+    return " and ".join(
+        f"{name} = {' or '.join(map(str, value)) if isinstance(value, list) else value}" for name, value in when.items()
+    )

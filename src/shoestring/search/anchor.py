@@ -1,8 +1,8 @@
 """Anchors: trials at the target fidelity of what is recommended, asked between those that are cheap.
 
 The knowledge gradient per unit of cost may buy nothing at the target for a whole study. Then the recommendation rests on
-extrapolation, nothing can be pruned, since a forecast is compared with what has finished at the target, and nobody knows what a
-trial there costs. So from time to time what is recommended is evaluated there:
+extrapolation, nothing can be pruned, since a forecast is compared with what has finished at the target, and what a trial
+there costs is not known. So from time to time what is recommended is evaluated there:
 
     p       what was paid since the last trial at the target, or since the start
     c       what the recommended config is expected to cost at the target

@@ -244,20 +244,6 @@ def still_good(belief: Belief, surface: Surface, point: Array, value: float, bes
     return bool(lowest - there <= deviation)
 
 
-def lowest_mean(belief: Belief, surface: Surface, optimizer: AcquisitionOptimizer) -> Array:
-    """Where the posterior mean is lowest at the target fidelity, found by the acquisition optimizer."""
-    found = replace(optimizer, visited=optimizer.visited[:0]).maximize(surface)
-    points, values = found.U, found.values
-    if belief.feasibility is not None:
-        likely = belief.feasibility.is_likely(belief.encoding.features(points))
-        points, values = points[likely], values[likely]
-    points = np.vstack([points, belief.evaluated])
-    values = np.concatenate([values, surface(belief.evaluated, False)[0]])
-    first = [int(np.argmax(values))]
-    ends, _ = local_search(surface, belief.encoding, points[first], values[first], 1, optimizer.rng, tolerance=MEAN_TOLERANCE)
-    return np.asarray(ends[0])
-
-
 def negative_mean(belief: Belief) -> Surface:
     """Minus the posterior mean, over all hyperparameter samples; what is only assumed of pending trials does not count."""
 

@@ -2,8 +2,8 @@
 
 Without a cost, the seconds of a trial are what it costs. Trials of a batch that are evaluated one after the other cannot begin
 when the batch is asked: the last would be charged for all of them. The list does not know how they are evaluated, but it sees
-when each is looked at. A loop takes one, evaluates and tells it, and takes the next. Whoever evaluates all at the same time takes
-them all first. So the clock of a trial starts when it is taken for the first time.
+when each is looked at. A loop takes one, evaluates and tells it, and takes the next. A program that evaluates all at the same
+time takes them all first. So the clock of a trial starts when it is taken for the first time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The routes of the page. ``make_app`` puts them behind the guard, which lets nobody in without a key (see ``security``)."""
+"""The routes of the page. ``make_app`` puts them behind the guard, which refuses all without a key (see ``security``)."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from .._format import amount, duration, plural, rounded, value_text
 from ..budget import Budget
 from ..data.trial import State, Trial
 from ..errors import ShoestringError
+from ..report.summary import parameter_text
 from ..report.views import compare, view
-from ..space.space import Parameter
 from ..storage.base import Storage, StudyRecord
 from ..storage.heartbeat import surely_dead
 from ..study import Study
@@ -215,17 +215,6 @@ def study_facts(record: StudyRecord, study: Study, resume_command: str | None) -
         "states": dict(states), "notes": notes_of(record), "attrs": attributes_of(record),
     }  # fmt: skip
 
-
-def parameter_text(parameter: Parameter) -> str:
-    """A parameter in words: "whole number from 2 to 12, log scale"."""
-    fields = parameter.to_dict()
-    if "options" in fields:
-        text = "one of " + ", ".join(map(value_text, fields["options"]))
-    else:
-        kind = "fidelity" if parameter.fidelity else "whole number" if fields["kind"] == "int" else "real number"
-        text = f"{kind} from {fields['low']:g} to {fields['high']:g}" + (", log scale" if fields.get("log") else "")
-        text += f", steps of {fields['step']:g}" if fields.get("step") else ""
-    return text + (f", only when {json.dumps(fields['when'])[1:-1]}" if fields.get("when") else "")
 
 
 def attributes_of(record: StudyRecord) -> list[tuple[str, str]]:

@@ -157,9 +157,8 @@ class AcquisitionOptimizer:
         values = _finite(surface(pool, False)[0])
         if self.chooses_fidelity or small_grid(self.encoding.space) is None:
             starts = np.argsort(-values, kind="stable")[: self.options.restarts // 2]
-            rounds = self.options.rounds
             U, f = local_search(
-                surface, self.encoding, pool[starts], values[starts], rounds, self.rng, self.chooses_fidelity
+                surface, self.encoding, pool[starts], values[starts], self.options.rounds, self.rng, self.chooses_fidelity
             )
             kept = ~is_visited(U, self.visited)
             pool, values = np.vstack([U[kept], pool]), np.concatenate([f[kept], values])
