@@ -1,7 +1,10 @@
 """``method="auto"``: the method that suits the problem, and how ``method=`` and ``cost_model=`` are read.
 
 Without fidelities: expected improvement, weighed against cost as soon as costs are seen to differ. With fidelities: the knowledge
-gradient per unit of cost.
+gradient per unit of cost. Where learning curves are reported, and trials ask ``trial.should_stop()``: expected improvement again,
+under a model of the curves. Then a trial is begun for the target fidelity, and ends as soon as its curve takes its chance away.
+On the tuning tables of recorded curves that was better than to choose the fidelity before a run: what the first epochs show is
+not known then.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from .bayes import Bayes
 
 COST_EXPONENT = 1.5  # under a budget in cost
 MIN_EXPLAINED_VARIANCE = 0.5  # share of the variance of log cost that must be predicted (leave-one-out)
+ASKED_IN_VAIN = 6  # trials with reports that all went on to the target: it seems that none has asked whether it should stop
 MIN_LOG_COST_DEVIATION = 0.4  # over the trials: costs differ by about one half more or less
 
 
@@ -54,13 +58,14 @@ class Auto(SearchMethod):
 
     Where the budget is not in cost, every trial counts alike: cost-adjusted EI saves cost where there is little to gain. Under a
     budget in cost it is EI / cost^COST_EXPONENT. Both were chosen on the tuning problems with costs. Where there are fidelities,
-    cost is what they are for: knowledge about the target per unit of cost, from gradients too where these are reported.
+    cost is what they are for: knowledge about the target per unit of cost, from gradients too where these are reported. Where
+    learning curves decide, it is EI at the target, under the same exponent.
     """
 
     def suggest(self, context: SearchContext) -> Suggestion:
         decision = self.decide(context)
         suggestion = Bayes(decision.acquisition, cautious=True).suggest(context)
-        if context.space.fidelities:
+        if decision.acquisition.chooses_fidelity and context.space.fidelities:
             suggestion = anchored(suggestion, context)
         return suggestion if context.in_initial_design else replace(suggestion, decision=decision.to_dict())
 
@@ -71,9 +76,14 @@ class Auto(SearchMethod):
     def decide(self, context: SearchContext) -> Decision:
         """The acquisition for this context, and the reasons."""
         if context.space.fidelities:
+            without = why_no_curves(context)
+            if without is None:
+                why = "learning curves are reported: a trial is begun for the target, and ends early if it cannot become the best"
+                rejected = {"CFKG": "it chooses how far a run goes before its first epoch is seen"}
+                return Decision(EIAlpha(COST_EXPONENT) if context.cost_limited else LogEI(), why, rejected)
             gradients = bool(np.isfinite(context.data.gradients).any())
             why = "there are fidelities: it buys what tells most about the target for each unit of cost"
-            return Decision(CFDKG() if gradients else CFKG(), why, {"EI": "it only values trials at the target fidelity"})
+            return Decision(CFDKG() if gradients else CFKG(), why, {"EI at the target": without})
         unweighed = why_costs_do_not_matter(context)
         if unweighed is not None:
             return Decision(LogEI(), f"costs are left out: {unweighed}", {"EI weighed by cost": unweighed})
@@ -84,6 +94,20 @@ class Auto(SearchMethod):
         why = "costs differ and can be predicted: they count as soon as there is little left to gain"
         rejected["EI per unit cost"] = "the budget is not in cost, so that every trial counts alike"
         return Decision(CostAdjustedEI(), why, rejected)
+
+
+def why_no_curves(context: SearchContext) -> str | None:
+    """Why learning curves do not decide; None where they do."""
+    curves = context.fits.curves
+    if curves is None:
+        return "too few learning curves were reported"
+    if len(context.space.fidelities) > 1:
+        return "there are several fidelities, and curves show one of them"
+    if not curves.chosen:
+        return "the model of learning curves predicts no better than single values do"
+    if not context.history.table.pruned and int(curves.data.at_target.sum()) >= ASKED_IN_VAIN:
+        return "trials report, but they do not ask trial.should_stop()"
+    return None
 
 
 def why_costs_do_not_matter(context: SearchContext) -> str | None:

@@ -15,8 +15,10 @@ from ..data.trial_table import SAME_POINT
 from ..numerics import Array
 from ..space.space import Space
 from ..surrogate.belief import Belief
+from ..surrogate.curves_study import CurveSurrogate
 
 MAX_CONTINUED_RUNS = 16  # the most promising ones; a space of curves has few more that are worth a look
+MIN_CHANCE = 0.05  # to become the best, of a run that goes on: twice what a running one is pruned at, so that it is not at once
 STEPS = (0.125, 0.25, 0.5, 0.75, 1.0)  # of the way from the fidelity that was reached to the target, on the scale of the fidelity
 
 
@@ -27,7 +29,9 @@ def continuation_points(data: Dataset, space: Space, belief: Belief) -> Array:
 
 def promising_runs(data: Dataset, space: Space, belief: Belief, limit: int = MAX_CONTINUED_RUNS) -> Array:
     """Of the runs that may go on, those with the lowest posterior mean at the target (k x D): where they have ended."""
-    started = idle_starts(data.started, data.pending, space)
+    started = idle_starts(data.started, np.vstack([data.pending, data.failed]), space)  # what has failed would fail again
+    if isinstance(belief.model, CurveSurrogate):
+        started = started[belief.model.curves.chances(started) >= MIN_CHANCE]
     if len(started) <= 1:
         return started
     expected = belief.fitted_mean(belief.encoding.features(space.at_target(started)))

@@ -125,7 +125,7 @@ def safest(belief: Belief, judge: Judge, optimizer: AcquisitionOptimizer, risk: 
     U = promising(belief, judge, optimizer)
     U = U[novelty(belief, U) <= MAX_NOVELTY]
     if not len(judge.proven):
-        U = np.vstack([U, belief.evaluated])
+        U = np.vstack([U, possible_answers(belief, judge)])
         return np.asarray(U[int(np.argmin(judge.cautious(U) if risk > 0.0 else judge.means(U)))])
     best = judge.proven[int(np.argmin(judge.cautious(judge.proven)))]
     means, risk = judge.means(U), risk * (1.0 + FEW / len(judge.proven))
@@ -159,7 +159,18 @@ def promising(belief: Belief, judge: Judge, optimizer: AcquisitionOptimizer) -> 
     starts = np.vstack([low, separated_points(points)[:LOCAL_MINIMA]]) if len(points) else low
     values = judge.surface(starts, False)[0]
     ends, _ = local_search(judge.surface, belief.encoding, starts, values, 1, optimizer.rng, tolerance=MEAN_TOLERANCE)
-    return np.vstack([ends, evaluated])
+    return np.vstack([ends, possible_answers(belief, judge)])
+
+
+def possible_answers(belief: Belief, judge: Judge) -> Array:
+    """The evaluated configs, at the target fidelity, without those that have failed on the way there or are likely to."""
+    evaluated = belief.evaluated
+    if belief.feasibility is None:
+        return evaluated
+    failed = belief.encoding.space.at_target(belief.data.failed)
+    likely = belief.feasibility.is_likely(belief.encoding.features(evaluated)) & ~is_visited(evaluated, failed)
+    kept = evaluated[likely | is_visited(evaluated, judge.proven)]
+    return kept if len(kept) else evaluated
 
 
 def calibration(belief: Belief) -> float:

@@ -262,9 +262,9 @@ class Suggester:
     def _learns_curves(self, model: Surrogate, history: History) -> bool:
         """Whether the belief may come from learning curves: of a GP, for methods that evaluate at the target or know curves."""
         method = self.method
-        if not history.space.fidelities or type(model) not in (GP, FixedGP) or not isinstance(method, Bayes):
+        if not history.space.fidelities or type(model) not in (GP, FixedGP) or not isinstance(method, Auto | Bayes):
             return False
-        return not method.acquisition.chooses_fidelity or isinstance(method.acquisition, TraceKG)
+        return isinstance(method, Auto) or not method.acquisition.chooses_fidelity or isinstance(method.acquisition, TraceKG)
 
     def _encode(self, space: Space) -> Encoding:
         if self._encoding is None or self._encoding.space is not space:

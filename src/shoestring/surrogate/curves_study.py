@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..data.history import History
 from ..data.intermediate import SAME_FIDELITY, asked_again
 from ..data.trial import State, Trial
-from ..numerics import LOG_2PI, Array, one_thread
+from ..numerics import LOG_2PI, Array, one_thread, special
 from ..space.encoding import Encoding
 from ..space.parameters import Fidelity
 from ..space.space import Space
@@ -203,6 +203,20 @@ class CurveFit:
         if not len(rows):
             return None
         return float(self.posterior.mean_and_variance(self.posterior.started(rows))[0].min())
+
+    def chances(self, U: Array) -> Array:
+        """How likely each config's run is to become better at the target than the best one there; 1 where that is not known."""
+        found = np.ones(len(U))
+        if self.incumbent is None or not len(U):
+            return found
+        others = np.arange(U.shape[1]) != self.data.encoding.space.names.index(self.data.traced)
+        mean, variance = self.posterior.mean_and_variance(self.posterior.started(np.arange(len(self.data.runs))))
+        of_runs = special.ndtr((self.incumbent - mean) / np.sqrt(np.maximum(variance, 1e-300)))
+        for place, u in enumerate(U):
+            same = (np.abs(self.data.U[:, others] - u[others]) < SAME_FIDELITY).all(axis=1)
+            if same.any():
+                found[place] = of_runs[same].max()
+        return found
 
     def forecaster(self, u: Array, run: int) -> RunForecaster:
         """Forecasts of a run of a configuration; points of the run itself that are data are left out."""
