@@ -2,8 +2,8 @@
 
 Without fidelities: expected improvement, weighed against cost as soon as costs are seen to differ. With fidelities: the knowledge
 gradient per unit of cost. Where learning curves are reported, and trials ask ``trial.should_stop()``: expected improvement again,
-under a model of the curves. Then a trial is begun for the target fidelity, and ends as soon as its curve takes its chance away.
-On the tuning tables of recorded curves that was better than to choose the fidelity before a run: what the first epochs show is
+under the model of curves or, where that predicts better, the plain one. Then a trial is begun for the target fidelity, and ends as
+soon as its curve takes its chance away. On the tuning tables of recorded curves that was better than to choose the fidelity before a run: what the first epochs show is
 not known then.
 """
 
@@ -103,8 +103,6 @@ def why_no_curves(context: SearchContext) -> str | None:
         return "too few learning curves were reported"
     if len(context.space.fidelities) > 1:
         return "there are several fidelities, and curves show one of them"
-    if not curves.chosen:
-        return "the model of learning curves predicts no better than single values do"
     if not context.history.table.pruned and int(curves.data.at_target.sum()) >= ASKED_IN_VAIN:
         return "trials report, but they do not ask trial.should_stop()"
     return None
