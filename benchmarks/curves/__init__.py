@@ -16,4 +16,7 @@ REPORTING only.
     python -m benchmarks.curves.record_networks --help     # how the networks were recorded; needs torch, a GPU is best
     python -m benchmarks.curves.record_boosting            # XGBoost on one thread; goes on where it was interrupted
     python -m benchmarks.curves.emulator                   # how well the emulators predict configs that they have not seen
+    python -m benchmarks.curves.compare                    # methods with and without fidelities, and other libraries
+    python -m benchmarks.curves.traps                      # the same on planted curves that mislead
+    python -m benchmarks.curves.figure                     # figure 2 of Wu and Frazier
 """

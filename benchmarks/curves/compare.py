@@ -11,90 +11,68 @@ ends        epochs are a fidelity, results are told at the end of a run
 reports     the same, every epoch is reported and ``should_stop`` is asked
 resumable   the same, and a run can go on where it stopped
 hyperband   ``st.Hyperband()`` with runs that can go on
+hyperband_observed   the same as published: judged by the lowest value at the highest fidelity, not by our recommendation
+asha        ``st.Hyperband(asynchronous=True, brackets=1)``, likewise
+boca        ``st.BOCA()`` with runs that can go on; its results are told at the end of a run
 optuna_hyperband   Optuna's TPE with its Hyperband pruner, judged at every epoch
+optuna_asha        Optuna's TPE with its pruner of successive halving, judged at every epoch
+smac        SMAC's multi-fidelity facade: Hyperband with a random forest; a config that is promoted goes on
 optuna_gp   Optuna's GPSampler, whole runs
 """
 
 import argparse
+import logging
+import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks import peers
 from benchmarks.cost_aware import lines
-from benchmarks.curves import spaces, tables
+from benchmarks.curves import peers_fidelity, spaces, tables
+from benchmarks.curves.ledger import CAP, FINE_SHARES, SHARES, Ledger, scale
 from benchmarks.decisions.runs import commit
-from benchmarks.peers import RandomSearcher, optuna_distributions, shoestring_space
-from benchmarks.problems.core import Config, Problem
+from benchmarks.peers import shoestring_space
+from benchmarks.problems.core import Config, Integer, Problem
 
 RESULTS = Path(__file__).parent.parent / "results" / "curves"
-SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
-WHOLE_RUNS = 60
-SAMPLES, SAMPLING_SEED = 1000, 20_001
-CAP = 400  # runs, of whatever length
-
-
-@cache
-def scale(name: str) -> tuple[float, float]:
-    """The median regret of the best of ten random configs, and the budget."""
-    table = tables.load(name)
-    sampler = RandomSearcher(Problem(name, table.dimensions, lambda config: 0.0, 0.0), SAMPLING_SEED)
-    configs = [sampler.suggest() for _ in range(SAMPLES)]
-    found = np.array([(table.regret(config), table.evaluate(config)[1]) for config in configs])
-    return float(np.median(found[:, 0].reshape(-1, 10).min(axis=1))), WHOLE_RUNS * float(found[:, 1].mean())
-
-
-class Ledger:
-    """What was paid, and what was recommended when each share of the budget was reached."""
-
-    def __init__(self, name: str, best: Callable[[], Config | None]) -> None:
-        self.table, (self.one, self.budget) = tables.load(name), scale(name)
-        self.best, self.spent, self.runs = best, 0.0, 0
-        self.regrets: list[float | None] = []
-
-    @property
-    def over(self) -> bool:
-        return self.spent >= self.budget * (1 - 1e-9) or self.runs >= CAP
-
-    def before(self, cost: float) -> None:
-        """To be called with what will be paid next: what is recommended now counts for every share that this passes."""
-        self._note(sum(self.spent + cost > share * self.budget * (1 + 1e-9) for share in SHARES))
-        self.spent += cost
-        self.runs += 1
-
-    def rest(self) -> list[float | None]:
-        """The regrets at all shares; those that were not reached count as what is recommended at the end."""
-        self._note(len(SHARES))
-        return self.regrets
-
-    def _note(self, count: int) -> None:
-        if len(self.regrets) < count:
-            config = self.best()
-            regret = None if config is None else self.table.regret(config) / self.one
-            self.regrets += [regret] * (count - len(self.regrets))
+ASHA_CAP = 1000  # its runs are short: 400 of them end before the budget
 
 
 def space_of(name: str, fidelity: bool, resumable: bool) -> Any:
+    """The space in Shoestring's terms; the points of the curve are the fidelity that may be resumable, the size never is."""
     import shoestring as st
 
     table = tables.load(name)
     plain = shoestring_space(Problem(name, table.dimensions, lambda config: 0.0, 0.0))
     if not fidelity:
         return plain
-    along = table.fidelities[0]
-    return st.Space(**dict(plain.items()), **{along.name: st.Fidelity(along.low, along.high, resumable=resumable or None)})
+    along, *sizes = table.fidelities
+    found = {along.name: st.Fidelity(along.low, along.high, resumable=resumable or None)}
+    found |= {size.name: st.Fidelity(size.low, size.high, log=size.log) for size in sizes}
+    return st.Space(**dict(plain.items()), **found)
 
 
-def ours(name: str, seed: int, *, fidelity: bool, reports: bool = False, resumable: bool = False, method: Any = "auto") -> Ledger:
+def observed_best(trials: Iterable[Any], fidelities: Sequence[Integer]) -> Config | None:
+    """The config of the lowest value at the highest fidelity seen, which is how Hyperband is published."""
+    done = [trial for trial in trials if trial.value is not None]
+    grown = [math.prod(trial.config[each.name] / each.high for each in fidelities) for trial in done]
+    order = sorted(zip(done, grown, strict=True), key=lambda pair: (-pair[1], pair[0].value))
+    return order[0][0].config if order else None
+
+
+def ours(
+    name: str, seed: int, *, fidelity: bool, reports: bool = False, resumable: bool = False, method: Any = "auto",
+    observed: bool = False, cap: int = CAP, shares: Sequence[float] = SHARES,
+) -> Ledger:  # fmt: skip
+    """A study of ours; ``observed``: it is judged by the lowest value at the highest fidelity, not by what it recommends."""
     import shoestring as st
 
     table, (_, budget) = tables.load(name), scale(name)
-    unit = table.unit
+    unit, sizes = table.unit, [each.name for each in table.fidelities[1:]]
     study = st.Study(
         space_of(name, fidelity, resumable), method, None, seed=seed, budget=st.Budget(cost=budget), name=f"{name} {seed}"
     )
@@ -102,14 +80,17 @@ def ours(name: str, seed: int, *, fidelity: bool, reports: bool = False, resumab
     def best() -> Config | None:
         if not len(study.history):
             return None
+        if observed:
+            lowest = observed_best(study.log, table.fidelities)
+            return None if lowest is None else {each.name: lowest[each.name] for each in table.dimensions}
         found = study.recommend() if fidelity else None
         config = study.best.config if found is None and study.best is not None else None if found is None else found.config
         return None if config is None else {each.name: config[each.name] for each in table.dimensions}
 
-    ledger = Ledger(name, best)
+    ledger = Ledger(name, best, shares)
 
     def objective(config: Config, trial: Any) -> Any:
-        curve = table.curve(config, seed)
+        curve = table.curve(config, seed, *(config[size] for size in sizes if fidelity))
         end = float(config.get(unit, table.units[-1]))
         start = float(trial.resumed_from.fidelity[unit]) if trial.resumed_from is not None else 0.0
         before = curve.until(start)[1] if start else 0.0
@@ -117,62 +98,36 @@ def ours(name: str, seed: int, *, fidelity: bool, reports: bool = False, resumab
         if reports:
             for step in [*(float(point) for point in table.units if start < point < end), end]:
                 value, paid = curve.until(step)
+                if not math.isfinite(value):  # a run that diverged ends there
+                    break
                 trial.report(value, cost=paid - before, **{unit: int(step)})
                 if trial.should_stop():
                     break
         ledger.before(paid - before)
         return st.Outcome(value, cost=paid - before)
 
-    study.minimize(objective, st.Budget(cost=budget, trials=CAP), progress=False)
+    study.minimize(objective, st.Budget(cost=budget, trials=cap), progress=False)
     return ledger
 
 
-def optuna_gp(name: str, seed: int) -> Ledger:
-    table = tables.load(name)
-    searcher = peers.optuna_gp(Problem(name, table.dimensions, lambda config: 0.0, 0.0), seed)
-    seen: list[tuple[float, Config]] = []
-    ledger = Ledger(name, lambda: min(seen, key=lambda pair: pair[0])[1] if seen else None)
-    while not ledger.over:
-        config = searcher.suggest()
-        value, cost = table.evaluate(config, seed)
-        ledger.before(cost)
-        searcher.observe(config, value)
-        seen.append((value, config))
-    return ledger
-
-
-def optuna_hyperband(name: str, seed: int) -> Ledger:
-    import optuna
-
-    table = tables.load(name)
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    pruner = optuna.pruners.HyperbandPruner(min_resource=1, max_resource=len(table.units), reduction_factor=3)
-    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=seed), pruner=pruner, study_name=f"seed {seed}")
-    distributions = optuna_distributions(Problem(name, table.dimensions, lambda config: 0.0, 0.0))
-
-    def best() -> Config | None:
-        done = [trial for trial in study.get_trials(deepcopy=False) if trial.state.is_finished() and trial.last_step is not None]
-        return min(done, key=lambda t: (-t.last_step, t.intermediate_values[t.last_step])).params if done else None
-
-    ledger = Ledger(name, best)
-    while not ledger.over:
-        trial = study.ask(distributions)
-        curve, paid, state = table.curve(trial.params, seed), 0.0, optuna.trial.TrialState.COMPLETE
-        for number in range(len(table.units)):
-            paid = float(curve.seconds[number])
-            trial.report(float(curve.valid[number]), number + 1)
-            if trial.should_prune():
-                state = optuna.trial.TrialState.PRUNED
-                break
-        ledger.before(paid)
-        study.tell(trial, float(curve.valid[number]) if state == optuna.trial.TrialState.COMPLETE else None, state=state)
-    return ledger
-
-
-def hyperband(name: str, seed: int) -> Ledger:
+def hyperband(name: str, seed: int, observed: bool = False) -> Ledger:
     import shoestring as st
 
-    return ours(name, seed, fidelity=True, resumable=True, method=st.Hyperband())
+    return ours(name, seed, fidelity=True, resumable=True, method=st.Hyperband(), observed=observed)
+
+
+def asha(name: str, seed: int) -> Ledger:
+    import shoestring as st
+
+    return ours(
+        name, seed, fidelity=True, resumable=True, method=st.Hyperband(asynchronous=True, brackets=1), observed=True, cap=ASHA_CAP
+    )
+
+
+def boca(name: str, seed: int) -> Ledger:
+    import shoestring as st
+
+    return ours(name, seed, fidelity=True, resumable=True, method=st.BOCA())
 
 
 METHODS: dict[str, Callable[[str, int], Ledger]] = {
@@ -181,8 +136,13 @@ METHODS: dict[str, Callable[[str, int], Ledger]] = {
     "reports": lambda name, seed: ours(name, seed, fidelity=True, reports=True),
     "resumable": lambda name, seed: ours(name, seed, fidelity=True, reports=True, resumable=True),
     "hyperband": hyperband,
-    "optuna_hyperband": optuna_hyperband,
-    "optuna_gp": optuna_gp,
+    "hyperband_observed": lambda name, seed: hyperband(name, seed, observed=True),
+    "asha": asha,
+    "boca": boca,
+    "optuna_hyperband": peers_fidelity.optuna_hyperband,
+    "optuna_asha": peers_fidelity.optuna_asha,
+    "optuna_gp": peers_fidelity.optuna_gp,
+    "smac": peers_fidelity.smac,
 }
 
 
@@ -192,6 +152,7 @@ def names(which: str) -> list[str]:
 
 
 def run_missing(folder: Path, wanted: list[str], methods: list[str], seeds: int) -> None:
+    logging.getLogger("shoestring").setLevel(logging.WARNING)  # a line for each run is enough
     for seed in range(seeds):
         for name in wanted:
             for method in methods:
@@ -205,24 +166,63 @@ def run_missing(folder: Path, wanted: list[str], methods: list[str], seeds: int)
                 row = {
                     "table": name, "seed": seed, "method": method, "regrets": ledger.rest(), "runs": ledger.runs,
                     "spent": ledger.spent / ledger.budget, "seconds": round(time.process_time() - began, 2), "commit": commit(),
+                    "fine": [None if each is None else float(f"{each:.5g}") for each in ledger.rest(FINE_SHARES)],
                 }  # fmt: skip
                 lines.append(path, row)
                 shown = " ".join("-" if each is None else f"{each:.3f}" for each in row["regrets"])
                 print(f"{time.strftime('%H:%M:%S')} seed {seed} {name} {method}: {shown}, {row['runs']} runs", flush=True)
 
 
-def summary(folder: Path, wanted: list[str], methods: list[str]) -> Iterator[str]:
-    """Means over tables of the means over seeds, on the runs that all methods have; without a recommendation, none."""
+def judge(folder: Path, wanted: list[str], methods: list[str], baseline: str = "full") -> dict[str, Any]:
+    """Means over tables of the means over seeds, on the runs that all methods have; without a recommendation, none.
+
+    ``reached`` are shares of the budget at which a method has what the baseline has at the end, on means over seeds: the median
+    and the worst of the tables, infinite where it is never reached. ``seconds`` are of a run: the time of the optimizer.
+    """
     stored = {m: {(r["table"], r["seed"]): r for r in lines.read(folder / f"{m}.jsonl") if r["table"] in wanted} for m in methods}
     stored = {method: rows for method, rows in stored.items() if rows}
     common = sorted(set.intersection(*(set(rows) for rows in stored.values()))) if stored else []
-    yield f"{len({name for name, _ in common})} tables, {len(common)} runs of each method; shares of the budget {SHARES}"
-    for method, rows in stored.items():
-        per_table = []
-        for name in sorted({name for name, _ in common}):
-            found = [[np.nan if each is None else each for each in rows[pair]["regrets"]] for pair in common if pair[0] == name]
-            per_table.append(np.nanmean(np.array(found, dtype=float), axis=0))
-        yield f"  {method:<18}" + "".join(f"{each:>9.3f}" for each in np.nanmean(per_table, axis=0))
+    kept, found = sorted({name for name, _ in common}), {}
+    for method, rows in stored.items() if common else ():
+        reached = []
+        for name in kept:
+            fine = mean_over_seeds(rows, common, name, "fine")
+            if baseline in stored and fine is not None:
+                goal = mean_over_seeds(stored[baseline], common, name, "regrets")[-1]
+                hit = np.flatnonzero(fine <= goal * (1 + 1e-9))
+                reached.append(FINE_SHARES[hit[0]] if len(hit) else math.inf)
+        found[method] = {
+            "regrets": list(known_mean([mean_over_seeds(rows, common, name, "regrets") for name in kept])),
+            "reached": (float(np.median(reached)), max(reached)) if reached else None,
+            "seconds": float(np.mean([rows[pair]["seconds"] for pair in common])),
+        }
+    return {"tables": len(kept), "runs": len(common), "methods": found}
+
+
+def summary(folder: Path, wanted: list[str], methods: list[str], baseline: str = "full") -> Iterator[str]:
+    """What ``judge`` finds, as lines."""
+    found = judge(folder, wanted, methods, baseline)
+    head = f"{found['tables']} tables, {found['runs']} runs of each method"
+    yield f"{head}; at shares {SHARES} | cost to reach {baseline}, median and worst | seconds"
+    for method, each in found["methods"].items():
+        shown = "".join(f"{regret:>9.3f}" for regret in each["regrets"])
+        ends = "".join("        -" if math.isinf(share) else f"{share:>9.3g}" for share in each["reached"] or ())
+        yield f"  {method:<18}{shown} |{ends} |{each['seconds']:>7.0f}"
+
+
+def mean_over_seeds(rows: dict[tuple[str, int], Any], common: list[tuple[str, int]], name: str, key: str) -> Any:
+    """Of one table; None where rows of an earlier version do not have the key."""
+    found = [rows[pair].get(key) for pair in common if pair[0] == name]
+    if any(each is None for each in found):
+        return None
+    return known_mean([[np.nan if each is None else each for each in row] for row in found])
+
+
+def known_mean(rows: Any) -> Any:
+    """Of the columns, of what is not NaN; NaN where all are."""
+    values = np.array(rows, dtype=float)
+    count = np.isfinite(values).sum(axis=0)
+    return np.where(count > 0, np.nansum(values, axis=0) / np.maximum(count, 1), np.nan)
 
 
 def main() -> None:

@@ -2,9 +2,9 @@
 
 Without fidelities: expected improvement, weighed against cost as soon as costs are seen to differ. With fidelities: the knowledge
 gradient per unit of cost. Where learning curves are reported, and trials ask ``trial.should_stop()``: expected improvement again,
-under the model of curves or, where that predicts better, the plain one. Then a trial is begun for the target fidelity, and ends as
-soon as its curve takes its chance away. On the tuning tables of recorded curves that was better than to choose the fidelity before a run: what the first epochs show is
-not known then.
+under the model of curves or, where that predicts better, the plain one. Then a trial is begun for the target fidelity, and ends
+as soon as its curve takes its chance away. On the tuning tables of recorded curves that was better than to choose the fidelity
+before a run: what the first epochs show is not known then.
 """
 
 from __future__ import annotations
