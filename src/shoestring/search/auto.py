@@ -98,6 +98,8 @@ class Auto(SearchMethod):
 
 def why_no_curves(context: SearchContext) -> str | None:
     """Why learning curves do not decide; None where they do."""
+    if np.isfinite(context.data.gradients).any():
+        return "gradients are reported"
     curves = context.fits.curves
     if curves is None:
         return "too few learning curves were reported"

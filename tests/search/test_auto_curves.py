@@ -1,0 +1,91 @@
+"""What ``method="auto"`` does with learning curves: runs that end early, and what it does where trials do not ask."""
+
+import math
+
+import numpy as np
+import pytest
+
+import shoestring as st
+from shoestring.search.auto import ASKED_IN_VAIN
+from shoestring.search.continuation import promising_runs
+
+EPOCHS = 20
+
+
+def curve(x: float, epoch: int) -> float:
+    """Falls to its own asymptote; the best is at x = .3."""
+    return (x - 0.3) ** 2 + 0.5 * math.exp(-epoch / 4.0) + 0.05
+
+
+def train(config, trial, *, asks=True, fails=lambda x, epoch: False):
+    value, start = math.nan, int(trial.resumed_from.fidelity["epochs"]) if trial.resumed_from is not None else 0
+    for epoch in range(start + 1, config["epochs"] + 1):
+        if fails(config["x"], epoch):
+            raise FloatingPointError("diverged")
+        value = curve(config["x"], epoch)
+        trial.report(value, epochs=epoch, cost=float(epoch - start))
+        if asks and trial.should_stop():
+            break
+    return st.Outcome(value, cost=float(trial.spent))
+
+
+def studied(objective, trials=16, **settings):
+    space = st.Space(x=st.Float(0, 1), y=st.Float(0, 1), epochs=st.Fidelity(1, EPOCHS, **settings))
+    study = st.Study(space, seed=3, stop=None, initial=6)
+    study.minimize(objective, trials, progress=False)
+    return study
+
+
+@pytest.fixture(scope="module")
+def asking():
+    return studied(train, 20)
+
+
+def test_a_trial_is_begun_for_the_target_and_ends_early(asking):
+    later = [trial for trial in asking.history if "decision" in trial.suggestion and "curves" in trial.suggestion["decision"]["why"]]
+    assert later
+    asked = [trial.suggestion.get("asked", {}).get("epochs", trial.config["epochs"]) for trial in later]
+    assert set(asked) == {EPOCHS}
+    assert any(trial.config["epochs"] < EPOCHS for trial in later)
+    assert all("CFKG" in trial.suggestion["decision"]["rejected"] for trial in later)
+    assert asking.recommend().config["x"] == pytest.approx(0.3, abs=0.1)
+
+
+def test_where_trials_do_not_ask_it_goes_back_to_choosing_fidelities():
+    study = studied(lambda config, trial: train(config, trial, asks=False), 6 + ASKED_IN_VAIN + 4)
+    whys = [trial.suggestion["decision"]["rejected"] for trial in study.history if "decision" in trial.suggestion]
+    assert any("CFKG" in each for each in whys)  # first it expects that they ask
+    assert "should_stop" in whys[-1]["EI at the target"]
+
+
+def test_several_fidelities_are_left_to_the_knowledge_gradient():
+    space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, EPOCHS), rows=st.Fidelity(10, 100))
+    study = st.Study(space, seed=0, stop=None, initial=6)
+    study.minimize(train, 8, progress=False)
+    assert study.history[-1].suggestion["by"] == "CFKG"
+    assert "several" in study.history[-1].suggestion["decision"]["rejected"]["EI at the target"]
+
+
+def test_what_has_failed_on_its_way_is_neither_recommended_nor_gone_on_with():
+    """The best configs diverge late: their first epochs look best of all."""
+    study = studied(lambda config, trial: train(config, trial, fails=lambda x, epoch: x < 0.45 and epoch > 8), 24, resumable=True)
+    failed = {(trial.config["x"], trial.config["y"]) for trial in study.history if trial.state is st.State.FAILED}
+    assert failed
+    found = study.recommend().config
+    assert (found["x"], found["y"]) not in failed and found["x"] >= 0.4
+    context = study.suggester.context()
+    ahead = promising_runs(context.data, context.space, context.belief(costs=False))
+    configs = [context.space.decode(u) for u in ahead]
+    assert not failed & {(config["x"], config["y"]) for config in configs}
+
+
+def test_the_chance_of_a_hopeless_run_is_low_and_that_of_an_unknown_one_is_one(asking):
+    suggester = asking.suggester
+    context = suggester.context()
+    curves = suggester._curves.fit(context.history, context.encoding)
+    known = curves.chances(curves.data.U)
+    values = np.array([(curves.data.encoding.space.decode(u)["x"] - 0.3) ** 2 for u in curves.data.U])
+    assert known[np.argmax(values)] < 0.05 < known.max()
+    new = curves.data.U[:1].copy()
+    new[0, 0] = 0.123456
+    assert curves.chances(new)[0] == 1.0
