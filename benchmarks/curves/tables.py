@@ -1,15 +1,18 @@
 """Tables of recorded learning curves, to be searched: ``load(name)`` and ``CurveTable.curve(config)``.
 
 The default is an emulator of the recorded curves (``emulator``): a config between the recorded ones has a curve between theirs,
-as in life, so a searcher that refines a good region is rewarded. To its smooth curves the deviations of the nearest recorded
-config are added (how much real curves jump from epoch to epoch, and from one training seed to another), so a search sees curves
-with real noise. ``how="pool"`` takes no model at all: a config is the nearest recorded one, and its curve the recorded one. That
-is true to every curve, but the landscape is a set of a few hundred plateaus. Claims on the emulator should hold on the pool.
+as in life, so a searcher that refines a good region is rewarded. To its smooth curves the deviations of a recorded run are added
+(how much real curves jump from epoch to epoch, and from one training seed to another), so a search sees curves with real noise.
+That run is one of the nearest recorded configs, drawn by the config and the seed: two configs that are close have noise of their
+own, as two training runs do. ``how="pool"`` takes no model at all: a config is the nearest recorded one, and its curve the
+recorded one. That is true to every curve, but the landscape is a set of a few hundred plateaus. Claims on the emulator should
+hold on the pool.
 
 Regret is that of the error after the last epoch with all training data: the emulator's mean without noise, in a pool the mean
 over the training seeds. It is never what the search saw.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -23,6 +26,7 @@ from benchmarks.problems.core import Category, Config, Dimension, Integer
 
 Array = NDArray[np.float64]
 HOW = ("emulator", "pool")
+NOISE_NEIGHBOURS = 8  # recorded configs whose deviations a config may have
 LEAST_UNIT = {"epochs": 1, "rounds": spaces.ROUNDS_PER_POINT}
 
 
@@ -91,10 +95,13 @@ class CurveTable:
     def curve(self, config: Config, seed: int = 0, size: float | None = None) -> Curve:
         """What a run of this config gives, with the noise of a training seed; ``size`` is that of the training set."""
         x = features(self.dimensions, [config])
-        near = int(np.argmin(((self.x - x) ** 2).sum(axis=1)))
+        apart = ((self.x - x) ** 2).sum(axis=1)
+        near = int(np.argmin(apart))
         logs = self._recorded[near, seed % self.seeds]
         if self.how == "emulator":
-            logs = self._errors.predict(x)[0] + self._deviations[near, seed % self.seeds]
+            draw = np.random.default_rng([seed, zlib.crc32(x.tobytes())])
+            noisy = np.argsort(apart, kind="stable")[draw.integers(NOISE_NEIGHBOURS)]
+            logs = self._errors.predict(x)[0] + self._deviations[noisy, draw.integers(self.seeds)]
         return self._curve(logs, near, config, size)
 
     def mean_curve(self, config: Config, size: float | None = None) -> Curve:
