@@ -6,7 +6,7 @@ Regret of what is recommended at shares of the budget, which is the mean cost of
 of the best of ten random configs, 0 the best config. Costs are the recorded seconds; the time of the optimizer is stored beside
 them. A row is written as soon as its run ends, and what is stored is not run again.
 
-full        no fidelity: every run is whole; Shoestring's default
+full        no fidelity: every run is whole; Shoestring's default, judged by what it recommends as the others are
 ends        epochs are a fidelity, results are told at the end of a run
 reports     the same, every epoch is reported and ``should_stop`` is asked
 resumable   the same, and a run can go on where it stopped
@@ -83,7 +83,7 @@ def ours(
         if observed:
             lowest = observed_best(study.log, table.fidelities)
             return None if lowest is None else {each.name: lowest[each.name] for each in table.dimensions}
-        found = study.recommend() if fidelity else None
+        found = study.recommend()  # without fidelities too: values are noisy, and the lowest one is a lucky one
         config = study.best.config if found is None and study.best is not None else None if found is None else found.config
         return None if config is None else {each.name: config[each.name] for each in table.dimensions}
 
