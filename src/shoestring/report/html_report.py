@@ -27,6 +27,7 @@ from .views.catalogue import is_idle
 MAX_TRIALS = 1000  # rows of the table of trials
 MAX_NUMBERS = 100  # rows of the table of numbers below each picture
 MAX_ERROR_CHARACTERS = 300
+NumberTable = tuple[str, list[str], list[Any]]  # title, head, rows
 NOT_SHOWN = ("next", "suggestions", "effort")  # rows of the summary that are for whoever runs the study
 
 PAGE_STYLE = """
@@ -38,7 +39,9 @@ h1{font-size:1.6rem;margin:.2rem 0}h2{font-size:1.2rem;margin:2rem 0 .5rem}h3{fo
 figure{margin:0;min-width:0}figcaption,.soft{color:var(--soft);font-size:.9rem}
 table{border-collapse:collapse;font-size:.9rem}th,td{text-align:left;padding:.15rem .7rem .15rem 0;vertical-align:top}
 tbody tr{border-top:1px solid var(--rule)}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}
-.wide{overflow-x:auto}.rows th{font-weight:normal;color:var(--soft);white-space:nowrap}.rows td{white-space:pre-line}
+.wide{overflow-x:auto}.trials td,.trials th{white-space:nowrap}.trials td:last-child{white-space:normal;min-width:16rem}
+:focus-visible{outline:3px solid var(--soft);outline-offset:2px}
+.rows th{font-weight:normal;color:var(--soft);white-space:nowrap}.rows td{white-space:pre-line}
 summary{cursor:pointer;color:var(--soft);font-size:.9rem}
 @media print{details{display:none}figure{break-inside:avoid}}
 """
@@ -68,11 +71,11 @@ def html_report(study: ReportedStudy, *, fit: bool | None = None, with_model: bo
         f"<h1>{escape(study.name)}</h1>",
         f'<p class="soft">A study to {escape(study.direction)}, {plural(history.trials_started, "trial")}, written '
         f"{time.strftime('%Y-%m-%d %H:%M')}.</p>",
-        section("Summary", rows_table(summary_rows(study, fitted))),
+        section("Summary", rows_table(summary_rows(study, fitted), "Facts of the study")),
         section("What it does and why", explanation(study)) if fitted else "",
         section("Pictures", f'<div class="pictures">{"".join(picture(each) for each in found if not each["empty"])}</div>'),
         left_out(found),
-        section("Trials", trial_table(history)),
+        section("Trials", trial_table(history, study.unit)),
     ]
     return page(study.name, "\n".join(body))
 
@@ -110,13 +113,18 @@ def explanation(study: ReportedStudy) -> str:
     rows += [("not chosen", "\n".join(f"{name}: {why}" for name, why in found.rejected.items()))] if found.rejected else []
     rows += [("last trial", found.last)] if found.last else []
     rows += [("model", found.model)] + ([("cost model", found.cost_model)] if found.cost_model else [])
-    return rows_table([*rows, ("budget", found.budget), ("stop", found.stop)])
+    return rows_table([*rows, ("budget", found.budget), ("stop", found.stop)], "Decisions of the study")
 
 
-def rows_table(rows: Iterable[tuple[str, str]]) -> str:
+def rows_table(rows: Iterable[tuple[str, str]], name: str) -> str:
     """Labels and texts in two columns."""
     cells = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
-    return f'<div class="wide"><table class="rows"><tbody>{cells}</tbody></table></div>'
+    return scrolled(f'<table class="rows"><tbody>{cells}</tbody></table>', name)
+
+
+def scrolled(content: str, name: str) -> str:
+    """A table that may be wider than the page: it can be scrolled by the keyboard too. The name is for screen readers."""
+    return f'<div class="wide" role="region" aria-label="{escape(name)}" tabindex="0">{content}</div>'
 
 
 # -- pictures and their numbers --------------------------------------------------------------------------------------
@@ -124,7 +132,8 @@ def rows_table(rows: Iterable[tuple[str, str]]) -> str:
 
 def picture(found: Mapping[str, Any]) -> str:
     """One picture with its caption, and its numbers below it."""
-    numbers = "".join(number_tables(found))
+    tables = enumerate(number_tables(found), start=1)
+    numbers = "".join(table(name, head, rows, f"{found['title']}, table {place}") for place, (name, head, rows) in tables)
     shown = f"<details><summary>Numbers</summary>{numbers}</details>" if numbers else ""
     heading, caption = escape(found["title"]), escape(found["caption"])
     return f"<figure>\n<h3>{heading}</h3>\n{draw(found)}\n<figcaption>{caption}</figcaption>\n{shown}\n</figure>"
@@ -136,35 +145,35 @@ def left_out(found: Sequence[Mapping[str, Any]]) -> str:
     return f'<p class="soft">Left out:</p><ul class="soft">{why}</ul>' if why else ""
 
 
-def number_tables(found: Mapping[str, Any]) -> list[str]:
+def number_tables(found: Mapping[str, Any]) -> list[NumberTable]:
     """The numbers of a picture, by its series or bars."""
     tables = [series_table(each, found["x"]["label"], found["y"]["label"]) for each in found["series"]]
     for panel in found.get("panels", ()):
         tables += [series_table(each, panel["x"]["label"], panel["y"]["label"]) for each in panel["series"]]
     if bars := found.get("bars"):
         names = [name for name in ("label", "lane", "start", "end", "state", "number", "value", "text") if name in bars[0]]
-        tables.append(table("", names, [[bar[name] for name in names] for bar in bars]))
+        tables.append(("", names, [[bar[name] for name in names] for bar in bars]))
     if lines := found.get("lines"):
         rows = [[line["number"], line["state"], line["text"]] for line in reversed(lines)]
-        tables.append(table("", ["trial", "state", "config"], rows))
+        tables.append(("", ["trial", "state", "config"], rows))
     return tables
 
 
-def series_table(each: Mapping[str, Any], x: str, y: str) -> str:
+def series_table(each: Mapping[str, Any], x: str, y: str) -> NumberTable:
     """One series as a table."""
     columns = {"trial": each.get("number"), x or "x": each["x"], y or "y": each["y"]}
     columns |= {"low": each.get("low"), "high": each.get("high")}
     known = {name: values for name, values in columns.items() if values}
-    return table(each["name"], list(known), list(zip(*known.values(), strict=True)))
+    return each["name"], list(known), list(zip(*known.values(), strict=True))
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table with the first rows, and how many more there are."""
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[Any]], name: str) -> str:
+    """A table with the first rows, and how many more there are; ``name`` is that of its region."""
     more = f'<p class="soft">{len(rows) - MAX_NUMBERS:,} more rows</p>' if len(rows) > MAX_NUMBERS else ""
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     heads = heads_of(head, rows)
     body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows[:MAX_NUMBERS])
-    return f'<div class="wide"><table>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{more}'
+    return scrolled(f"<table>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>", name) + more
 
 
 def heads_of(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
@@ -188,16 +197,16 @@ def cell(value: Any) -> str:
 # -- trials ----------------------------------------------------------------------------------------------------------
 
 
-def trial_table(history: History) -> str:
+def trial_table(history: History, unit: str) -> str:
     """The first trials as a table, with their parameters."""
     names = list(history.space)
     rows = [trial_cells(trial, names) for trial in history[:MAX_TRIALS]]
-    head = heads_of(["trial", "state", "value", "cost", *names, "error"], rows)
+    head = heads_of(["trial", "state", "value", f"cost ({unit})", *names, "error"], rows)
     body = "".join(f"<tr>{''.join(map(cell, row))}</tr>\n" for row in rows)
     left = len(history) - MAX_TRIALS
     more = f'<p class="soft">The first {MAX_TRIALS:,} of {len(history):,} trials.</p>' if left > 0 else ""
-    shown = f'{more}<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table></div>'
-    return shown if len(history) else "<p>There are no trials yet.</p>"
+    shown = f'<table class="trials"><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>'
+    return more + scrolled(shown, "Table of trials") if len(history) else "<p>There are no trials yet.</p>"
 
 
 def trial_cells(trial: Trial, names: Sequence[str]) -> list[Any]:

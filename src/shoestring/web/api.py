@@ -5,6 +5,8 @@
     GET  /api/studies/NAME/trials     its trials, by number
     GET  /api/studies/NAME/views/V    the numbers of a picture
     POST /api/studies/NAME/ask        the next trial, reserved for some time
+    POST /api/studies/NAME/renew      more time for a trial
+    POST /api/studies/NAME/report     an intermediate value of a trial
     POST /api/studies/NAME/tell       what came of a trial
 
 Every request has the header ``Authorization: Bearer TOKEN``. What storage promises holds here too: a trial that is not told
@@ -22,7 +24,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from .._validation import duration_seconds
-from ..data.trial import Trial
+from ..data.trial import State, Trial
 from ..errors import (
     MethodError,
     NothingFits,
@@ -34,6 +36,7 @@ from ..errors import (
 )
 from ..report.views import VIEWS
 from ..storage.base import Limits
+from ..storage.memory import MemoryStorage
 from ..storage.trial_lifecycle import awaits_late_result
 from .catalog import Catalog, NoStudy, budget_of
 from .pictures import current_view
@@ -169,12 +172,7 @@ def one_view(catalog: Catalog, name: str, wanted: str) -> dict[str, Any]:
 def ask(catalog: Catalog, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Open the next trial of a study, within its budget."""
     check_fields(given, ("lease",))
-    try:
-        lease = duration_seconds(given.get("lease", DEFAULT_LEASE), "lease")
-    except ShoestringError as error:
-        raise Problem(422, str(error), "body.lease", 'write for example "30m", or a number of seconds') from None
-    if lease > MAX_LEASE_SECONDS:
-        raise Problem(422, "the lease is longer than 30 days", "body.lease", "ask for a shorter one")
+    lease = lease_seconds(given)
     record = catalog.record(name)
     if record.halted is not None:
         fix = "resume the study on its page, or with: shoestring resume"
@@ -188,7 +186,74 @@ def ask(catalog: Catalog, name: str, given: Mapping[str, Any]) -> dict[str, Any]
         "config": trial.config,
         "fidelity": trial.fidelity,
         "lease_seconds": lease,
+        "lease_token": study.state.lent.pop(trial.number, None),
     }
+
+
+def lease_seconds(given: Mapping[str, Any]) -> float:
+    """How long a trial is reserved, as the request says."""
+    try:
+        lease = duration_seconds(given.get("lease", DEFAULT_LEASE), "lease")
+    except ShoestringError as error:
+        raise Problem(422, str(error), "body.lease", 'write for example "30m", or a number of seconds') from None
+    if lease > MAX_LEASE_SECONDS:
+        raise Problem(422, "the lease is longer than 30 days", "body.lease", "ask for a shorter one")
+    return lease
+
+
+def renew(catalog: Catalog, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """More time for a trial that still runs. The token that ask returned proves that the trial is the client's."""
+    check_fields(given, ("number", "lease_token", "lease"))
+    record, lease = catalog.record(name), lease_seconds(given)
+    trial, token = running_trial(catalog, name, given)
+    # A study in memory has no leases: no other process can take its trials.
+    lost = catalog.storage.renew(record.id, {trial.number: token}, lease) if token is not None else set[int]()
+    if lost:
+        raise lost_lease(trial.number)
+    return {"number": trial.number, "lease_seconds": lease, "halted": record.halted}
+
+
+def report(catalog: Catalog, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Store an intermediate value of a running trial."""
+    check_fields(given, ("number", "lease_token", "value", "fidelity", "cost"))
+    record, fidelity = catalog.record(name), given.get("fidelity") or {}
+    trial, token = running_trial(catalog, name, given)
+    if not is_number(given.get("value")):
+        raise Problem(422, "the value of the report is missing", "body.value", 'write "value": 0.25')
+    if not (given.get("cost") is None or is_number(given["cost"])):
+        raise Problem(422, "cost is not a number", "body.cost", 'write "cost": 12.5, the cost of the trial so far')
+    if not isinstance(fidelity, dict) or not all(is_number(amount) for amount in fidelity.values()):
+        raise Problem(422, "fidelity is not an object of numbers", "body.fidelity", 'write for example {"epochs": 5}')
+    for key, amount in fidelity.items():
+        before = max((each["fidelity"].get(key, amount) for each in trial.reports), default=amount)
+        if key not in trial.fidelity or not before <= amount <= trial.fidelity[key]:
+            asked = ", ".join(f"{known} up to {most:g}" for known, most in trial.fidelity.items()) or "none"
+            what = f"{key[:80]} = {amount:g} does not fit this trial"
+            raise Problem(422, what, "body.fidelity", f"it has: {asked}; go upwards")
+    reports = [*trial.reports, {"value": float(given["value"]), "fidelity": fidelity, "cost": given.get("cost")}]
+    if token is None or not catalog.storage.report(record.id, trial.number, token, reports):
+        raise lost_lease(trial.number)
+    return {"number": trial.number, "reports": len(reports), "halted": record.halted}
+
+
+def running_trial(catalog: Catalog, name: str, given: Mapping[str, Any]) -> tuple[Trial, str | None]:
+    """The running trial that a request names, and the token of its lease."""
+    number, token = given.get("number"), given.get("lease_token")
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise Problem(422, "the number of the trial is missing", "body.number", 'send the "number" that ask returned')
+    history = catalog.study(name).log
+    if not 0 <= number < len(history):
+        raise Problem(404, f"there is no trial {number}", "body.number", "name a trial that ask of this study returned")
+    if history[number].state is not State.RUNNING:
+        raise lost_lease(number)
+    if not isinstance(token, str) and not isinstance(catalog.storage, MemoryStorage):
+        raise Problem(422, "the token of the lease is missing", "body.lease_token", 'send the "lease_token" that ask returned')
+    return history[number], token if isinstance(token, str) else None
+
+
+def lost_lease(number: int) -> Problem:
+    fix = "tell its result all the same, if there is one: a late result is kept; then ask for another trial"
+    return Problem(409, f"trial {number} is not reserved for you any more: its lease has ended, or it has a result", "body", fix)
 
 
 def tell(catalog: Catalog, name: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -14,32 +14,32 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ..errors import ShoestringError, StorageUnavailable
 from ..report.svg import CSS as CHART_CSS
-from ..report.views import VIEWS
-from ..storage.base import StudyRecord
+from ..report.views import TITLES, VIEWS
 from ..study import Study
 from . import actions, api, pages
-from .catalog import NoStudy
+from .catalog import Catalog, NoStudy
 from .keys import Visitor
 from .live import MAX_LISTENERS
 from .openapi import description
-from .pictures import FIRST_VIEWS, view_names
+from .pictures import first_views, is_quiet, shown_views
 from .security import Guard, Refused, signed_in, wants_html
-from .site import HERE, Site, study_url
+from .site import GZIP_LEVEL, HERE, Site, study_url
 from .trial_rows import STATES, Query, cell, make_table
 
 STATIC = {"page.css": "text/css", "page.js": "text/javascript", "chart.css": "text/css", "icon.svg": "image/svg+xml"}
 MAX_KEY_CHARACTERS = 500
+SECONDS_BETWEEN = {"live": 1.9, "table": 4.9, "picture": 9.9}  # two writings of a part; pages ask a little less often
 
 
 def make_app(site: Site, *, hosts: Sequence[str] = (), any_ip: bool = False) -> Guard:
     """The application behind its guard."""
     routes = Routes(site)
-    smaller = Middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)  # it leaves live updates alone
+    smaller = Middleware(GZipMiddleware, minimum_size=1000, compresslevel=GZIP_LEVEL)  # it leaves live updates alone
     app = Starlette(routes=list(routes.table()), exception_handlers=routes.errors(), middleware=[smaller])
     return Guard(app, site.keys, hosts=hosts, any_ip=any_ip, refusal=site.refusal, hide=site.hide)
 
@@ -71,6 +71,8 @@ class Routes:
         yield Route(f"{of_api}/trials", self.api_trials)
         yield Route(f"{of_api}/views/{{view}}", self.api_view)
         yield Route(f"{of_api}/ask", self.api_ask, methods=["POST"])
+        yield Route(f"{of_api}/renew", self.api_renew, methods=["POST"])
+        yield Route(f"{of_api}/report", self.api_report, methods=["POST"])
         yield Route(f"{of_api}/tell", self.api_tell, methods=["POST"])
         yield Route(of_api, self.api_study)
 
@@ -127,19 +129,18 @@ class Routes:
         site = self.site
         record, study = site.catalog.record(name), site.catalog.study(name)
         query = Query.read(request.query_params)
-        names = [each for each in view_names() if each != "live"]
-        first = [site.pictures.picture(study, each) for each in names[:FIRST_VIEWS]]
+        first = [site.pictures.picture(study, each) for each in first_views()]
         resume = site.command("resume", record.name)
         return site.page(
             "study.html", visitor_of(request), status, problem=problem, done=done or done_text(request),
             facts=pages.study_facts(record, study, resume), live=pages.live_part(record, study, site.storage),
-            first_pictures=first, later_views=[(each, title_of(each)) for each in names[FIRST_VIEWS:]],
+            first_pictures=first, later_views=[(each, TITLES[each]) for each in shown_views() if each not in first_views()],
             **self.table_values(study, record.name, query),
         )  # fmt: skip
 
-    def live_values(self, record: StudyRecord) -> dict[str, Any]:
+    def live_values(self, name: str) -> dict[str, Any]:
         """What the template of the live line needs."""
-        study = self.site.catalog.study(record.name)
+        record, study = self.site.catalog.record(name), self.site.catalog.study(name)
         return {"live": pages.live_part(record, study, self.site.storage), "name": record.name}
 
     def table_values(self, study: Study | None, name: str, query: Query) -> dict[str, Any]:
@@ -159,27 +160,40 @@ class Routes:
 
     def part(self, request: Request) -> Response:
         """A part of a study's page, for the script."""
-        name, part, site = request.path_params["name"], request.path_params["part"], self.site
-        record, query = site.catalog.record(name), Query.read(request.query_params)
+        name, part = request.path_params["name"], request.path_params["part"]
+        query = Query.read(request.query_params)
         if part == "live":
-            make = partial(self.live_values, record)
+            make = partial(self.live_values, name)
         elif part == "table":
-            make = partial(self.table_values, None, record.name, query)
+            make = partial(self.table_values, None, name, query)
         else:
             raise HTTPException(404)
-        return HTMLResponse(site.part(f"_{part}.html", (record.id, part, query), pages.version_of(record), make))
+        return self.written(request, f"_{part}.html", (name, part, query), name, make, SECONDS_BETWEEN[part])
+
+    def written(
+        self, request: Request, template: str, key: Hashable, name: str, make: Callable[[], dict[str, Any]], every: float
+    ) -> Response:
+        """A part of a study's page. The script gets what was written for another page a moment ago; others get it new."""
+        is_script = bool(request.headers.get("x-fragment"))
+        version = self.site.watch.look(name)["version"] if is_script else pages.version_of(self.site.catalog.record(name))
+        packed = "gzip" in request.headers.get("accept-encoding", "")
+        return self.site.part(template, key, version, make, every=every if is_script else 0.0, packed=packed)
 
     def picture(self, request: Request) -> Response:
         """One picture of a study, for the script and as a page of its own."""
         name, wanted, site = request.path_params["name"], request.path_params["view"], self.site
         if wanted not in VIEWS:
             raise HTTPException(404)
-        study = site.drawn.study(name)
-        found = site.pictures.picture(study, wanted)
-        values: dict[str, Any] = {"picture": found, "name": study.name}
+
+        def make() -> dict[str, Any]:
+            study = site.catalog.study(name)
+            if is_quiet(study):  # a model may be fitted, for which no page must wait
+                study = site.drawn.study(name)
+            return {"picture": site.pictures.picture(study, wanted), "name": study.name}
+
         if request.headers.get("x-fragment"):
-            return HTMLResponse(site.part("_picture.html", (study.state.study, wanted), found, lambda: values))
-        return site.page("picture.html", visitor_of(request), **values)
+            return self.written(request, "_picture.html", (name, wanted), name, make, SECONDS_BETWEEN["picture"])
+        return site.page("picture.html", visitor_of(request), **make())
 
     def trial(self, request: Request) -> Response:
         return self.trial_page(request, request.path_params["name"], request.path_params["number"])
@@ -255,12 +269,20 @@ class Routes:
         return self.answer(lambda: api.one_view(self.site.drawn, name, wanted))
 
     async def api_ask(self, request: Request) -> Response:
-        body, name = await request.body(), request.path_params["name"]
-        return await run_in_threadpool(self.answer, lambda: api.ask(self.site.catalog, name, api.read_body(body)))
+        return await self.api_post(request, api.ask)
+
+    async def api_renew(self, request: Request) -> Response:
+        return await self.api_post(request, api.renew)
+
+    async def api_report(self, request: Request) -> Response:
+        return await self.api_post(request, api.report)
 
     async def api_tell(self, request: Request) -> Response:
+        return await self.api_post(request, api.tell)
+
+    async def api_post(self, request: Request, call: Callable[[Catalog, str, Mapping[str, Any]], dict[str, Any]]) -> Response:
         body, name = await request.body(), request.path_params["name"]
-        return await run_in_threadpool(self.answer, lambda: api.tell(self.site.catalog, name, api.read_body(body)))
+        return await run_in_threadpool(self.answer, lambda: call(self.site.catalog, name, api.read_body(body)))
 
     def answer(self, call: Callable[[], dict[str, Any]]) -> Response:
         status, document = api.answered(call)
@@ -321,7 +343,3 @@ DONE = {
 def done_text(request: Request) -> str:
     """What the action before this page has done. The address names the action alone, so nobody can write a text into a page."""
     return DONE.get(request.query_params.get("done", ""), "")
-
-
-def title_of(name: str) -> str:
-    return name.replace("_", " ").capitalize()

@@ -62,11 +62,13 @@ class Catalog:
         study.budget = budget_of(record)  # it may have been extended
         return study
 
-    def warm_up(self) -> None:
-        """Read the newest studies before the first visitor does. What cannot be read says so when it is looked at."""
+    def newest(self) -> list[Study]:
+        """The newest studies with their trials. What cannot be read says so when it is looked at."""
+        found = []
         for record in self.records()[:STUDIES_TO_WARM_UP]:
             with contextlib.suppress(ShoestringError, NoStudy):
-                self.study(record.name)
+                found.append(self.study(record.name))
+        return found
 
     def _load(self, name: str) -> Study:
         try:

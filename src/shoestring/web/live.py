@@ -1,7 +1,8 @@
 """Live updates by server-sent events: a small message when something has changed, and nothing while nothing changes.
 
-A message is {"version": ..., "line": ...}. The script of the page then fetches the parts that have changed. The storage is asked
-once a second for all pages of a study together, for one row: the clock of the study says whether anything is new.
+A message is {"version": ..., "line": ...}. The script of the page then fetches the parts that have changed and can be seen. The
+storage is asked once a second for all pages of a study together, for one row: the clock of the study says whether there is news.
+Trials are read by the parts, and each part is written once for all pages (``Site.part``).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from .pages import line, state_of, version_of
 from .security import json_text
 
 SECONDS_BETWEEN_LOOKS = 1.0
+MAX_LOOKS_LEFT_OUT = 1  # while every look finds something new: a study of cheap trials must not wait for its pages
 SECONDS_BETWEEN_SIGNS = 15.0  # of life: a comment, so that a connection that is gone is noticed
 MAX_LISTENERS = 64
 
@@ -50,9 +52,12 @@ class Watch:
         version = version_of(record)
         if seen.get("version") == version:
             return seen
+        state = state_of(record)
+        if state == seen.get("state"):  # the line is read aloud when a study begins or ends: only then are trials read for it
+            return {"version": version, "line": seen["line"], "state": state}
         history = self.catalog.study(name).log
         text = line(record, history.number_of(State.FAILED), history.best)
-        return {"version": version, "line": text, "state": state_of(record)}
+        return {"version": version, "line": text, "state": state}
 
     def _all_studies(self) -> dict[str, Any]:
         records = self.catalog.records()
@@ -64,7 +69,7 @@ class Watch:
 
     async def _messages(self, name: str | None) -> AsyncIterator[str]:
         self.listeners += 1
-        version, quiet = None, time.monotonic()
+        version, quiet, news = None, time.monotonic(), 0
         try:
             while not self.closing:
                 try:
@@ -72,12 +77,13 @@ class Watch:
                 except LookupError:  # the study was deleted
                     yield "event: gone\ndata: {}\n\n"
                     return
+                news = min(news + 1, MAX_LOOKS_LEFT_OUT) if found["version"] != version else 0
                 if found["version"] != version:
                     version, quiet = found["version"], time.monotonic()
                     yield f"data: {json_text(found)}\n\n"
                 elif time.monotonic() - quiet > SECONDS_BETWEEN_SIGNS:
                     quiet = time.monotonic()
                     yield ": nothing new\n\n"
-                await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+                await asyncio.sleep(SECONDS_BETWEEN_LOOKS * (1 + news))
         finally:
             self.listeners -= 1

@@ -38,6 +38,12 @@ def description(version: str) -> dict[str, Any]:
                 "get": call("getView", "The numbers of a picture.", OBJECT, NAME, VIEW)
             },
             "/api/studies/{name}/ask": {"post": call("ask", "The next trial.", reference("Asked"), NAME, body=reference("Ask"))},
+            "/api/studies/{name}/renew": {
+                "post": call("renew", "More time for a running trial.", reference("Renewed"), NAME, body=reference("Renew"))
+            },
+            "/api/studies/{name}/report": {
+                "post": call("report", "An intermediate value of a trial.", reference("Reported"), NAME, body=reference("Report"))
+            },
             "/api/studies/{name}/tell": {
                 "post": call("tell", "Report a result; twice is once.", reference("Trial"), NAME, body=reference("Tell"))
             },
@@ -81,6 +87,8 @@ def schemas() -> dict[str, Any]:
     """The objects that requests and answers consist of."""
     whole = {"type": "integer", "minimum": 0}
     states = {"type": "string", "enum": ["running", "done", "failed", "abandoned"]}
+    optional: dict[str, Any] = {"type": ["string", "null"]}
+    halted = optional | {"description": "why the study was stopped; then end the trial when you can, and ask no more"}
     lease = {"description": "how long the trial is reserved", "oneOf": [TEXT, NUMBER], "default": DEFAULT_LEASE}
     trial: dict[str, Any] = {
         "number": whole, "state": states, "value": {"type": ["number", "null"]}, "cost": {"type": ["number", "null"]},
@@ -89,7 +97,11 @@ def schemas() -> dict[str, Any]:
     }  # fmt: skip
     return {
         "Ask": record(lease=lease),
-        "Asked": record(study=TEXT, number=whole, config=OBJECT, fidelity=OBJECT, lease_seconds=NUMBER),
+        "Asked": record(study=TEXT, number=whole, config=OBJECT, fidelity=OBJECT, lease_seconds=NUMBER, lease_token=optional),
+        "Renew": record(("number",), number=whole, lease_token=TEXT, lease=lease),
+        "Renewed": record(number=whole, lease_seconds=NUMBER, halted=halted),
+        "Report": record(("number", "value"), number=whole, lease_token=TEXT, value=NUMBER, fidelity=OBJECT, cost=NUMBER),
+        "Reported": record(number=whole, reports=whole, halted=halted),
         "Tell": record(
             ("number",), number=whole, value=NUMBER, folds={"type": "array", "items": NUMBER}, cost=NUMBER, gradient=OBJECT,
             metrics=OBJECT, attrs=OBJECT, error=TEXT, censored={"type": "boolean"},

@@ -91,8 +91,14 @@ def is_quiet(study: Study) -> bool:
     return time.time() - max(ends, default=0.0) > QUIET_SECONDS
 
 
-def view_names() -> list[str]:
-    return list(VIEWS)
+def first_views() -> list[str]:
+    """The pictures in the first answer: none of them needs a model."""
+    return shown_views()[:FIRST_VIEWS]
+
+
+def shown_views() -> list[str]:
+    """All pictures of a study's page; the live line is text there."""
+    return [name for name in VIEWS if name != "live"]
 
 
 def tables_of(part: Any, title: str = "") -> list[NumberTable]:

@@ -66,7 +66,7 @@ class Server:
 
     def run(self) -> None:
         """Answer requests until Ctrl-C, which is raised again once all is closed."""
-        threading.Thread(target=self.site.catalog.warm_up, name="shoestring page reads studies", daemon=True).start()
+        threading.Thread(target=self.site.warm_up, name="shoestring page reads studies", daemon=True).start()
         with closing(self.site), closing(self.socket):
             self._server.run(sockets=[self.socket])
 

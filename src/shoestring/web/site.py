@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gzip
+import math
 import threading
 import time
 from collections import OrderedDict
@@ -13,24 +16,42 @@ from urllib.parse import quote
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
-from starlette.responses import HTMLResponse
+from starlette.responses import HTMLResponse, Response
 
 from .._format import amount, duration, rounded, value_text
+from ..errors import ShoestringError
 from ..storage.address import hide_addresses, parse_server, shown_address
 from ..storage.base import Storage, StudyRecord
 from . import pages
 from .catalog import Catalog
 from .keys import Keys, Visitor
 from .live import Watch
-from .pictures import Pictures
+from .pictures import Pictures, first_views
 
 HERE = Path(__file__).parent
 SECONDS_TO_KEEP = 10.0  # a part of a page: elapsed times and the like change without a change of the study
 MAX_KEPT_PARTS = 200
+GZIP_LEVEL = 5
+MAX_SHARE = 0.01  # of its time that the server spends on one part of a study that changes all the time ...
+MAX_SECONDS_OLD = 30.0  # ... and no part is older than this
 
 
 def no_logs(record: StudyRecord, number: int) -> Sequence[pages.Log]:
     return []
+
+
+class Part:
+    """A part of a page as it was written last: the text, its version, when that was, and how long it took."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()  # pages that ask at the same moment wait for one of them
+        self.text, self.packed, self.version, self.at, self.took = b"", b"", "", -math.inf, 0.0
+
+    def is_good(self, version: str, every: float) -> bool:
+        """Whether the text may be sent: it is new, or so young that writing it again would cost the study too much."""
+        age = time.monotonic() - self.at
+        pause = max(every, min(self.took / MAX_SHARE, MAX_SECONDS_OLD))
+        return age < pause or (self.version == version and age < SECONDS_TO_KEEP)
 
 
 @dataclass
@@ -55,7 +76,7 @@ class Site:
         self.watch = Watch(self.catalog)
         self.pictures = Pictures(self.hide_in)
         self._lock = threading.Lock()
-        self._parts: OrderedDict[Hashable, tuple[float, object, str]] = OrderedDict()
+        self._parts: OrderedDict[Hashable, Part] = OrderedDict()
         server = parse_server(self.address) if "://" in self.address else None
         self._secrets = () if server is None else tuple(server.secrets)
         self.templates = Environment(
@@ -66,6 +87,15 @@ class Site:
         self.templates.filters |= {
             "rounded": rounded, "duration": duration, "value_text": value_text, "amount": amount, "hidden": self.hide,
         }  # fmt: skip
+
+    def warm_up(self) -> None:
+        """Read the newest studies and draw their first pictures before the first visitor asks for them."""
+        for name in self.templates.list_templates():
+            self.templates.get_template(name)
+        with contextlib.suppress(ShoestringError):
+            for study in self.catalog.newest():
+                for view in first_views():
+                    self.pictures.picture(study, view)
 
     def shown(self, value: Any) -> Any:
         """What is written into a page: a text without the passwords of addresses. Markup is our own."""
@@ -93,18 +123,30 @@ class Site:
         )
         return HTMLResponse(text, code)
 
-    def part(self, template: str, key: Hashable, stamp: object, make: Callable[[], Mapping[str, Any]]) -> str:
-        """A part of a page that is the same for all visitors: kept for a moment while its stamp is the same one."""
+    def part(
+        self, template: str, key: Hashable, version: str, make: Callable[[], Mapping[str, Any]], *, every: float, packed: bool
+    ) -> Response:
+        """A part of a page that is the same for all visitors, written and packed once for all of them.
+
+        every    seconds for which it is sent again although the study has changed. The header X-Version says which version it is,
+                 so that a page knows whether to ask once more
+        packed   whether the visitor takes gzip
+        """
         with self._lock:
-            at, known, text = self._parts.get(key, (0.0, None, ""))
-            if (known is stamp or known == stamp) and time.monotonic() - at < SECONDS_TO_KEEP:
-                return text
-        text = self.templates.get_template(template).render(**make())
-        with self._lock:
-            self._parts[key] = time.monotonic(), stamp, text
+            part = self._parts.setdefault(key, Part())
+            self._parts.move_to_end(key)
             while len(self._parts) > MAX_KEPT_PARTS:
                 self._parts.popitem(last=False)
-        return text
+        with part.lock:
+            if not part.is_good(version, every):
+                began = time.thread_time()
+                part.text, part.version = self.templates.get_template(template).render(**make()).encode(), version
+                part.packed = gzip.compress(part.text, GZIP_LEVEL)
+                part.at, part.took = time.monotonic(), (time.thread_time() - began) if every else 0.0
+            text, headers = part.text, {"X-Version": part.version, "Vary": "Accept-Encoding"}
+            if packed:
+                text, headers = part.packed, headers | {"Content-Encoding": "gzip"}
+        return HTMLResponse(text, headers=headers)
 
     def refusal(self, status: int, what: str, fix: str) -> str:
         return self.templates.get_template("refused.html").render(

@@ -61,7 +61,8 @@ def draw_frame(frame: Frame, x: Mapping[str, Any], y: Mapping[str, Any], *, grid
     parts += [label(tick.text, frame.left - 6, tick.at + 0.35 * 12, anchor="end", full=tick.full) for tick in frame.y_ticks]
     middle, width = 0.5 * (frame.left + frame.right), frame.right - frame.left
     if x["label"]:
-        parts.append(label(cut(x["label"], width), middle, frame.bottom + 2.35 * LINE, class_="name", full=x["label"]))
+        shown = cut(x["label"], width, middle=True)  # names often differ at their ends
+        parts.append(label(shown, middle, frame.bottom + 2.35 * LINE, class_="name", full=x["label"]))
     if y["label"] and frame.y_ticks:
         parts.append(upright_name(y["label"], frame))
     return group(parts)

@@ -285,7 +285,9 @@ def cost_axis(history: History, unit: str) -> tuple[Array, str]:
 
 
 def time_unit(seconds: float) -> tuple[float, str]:
-    """The scale and the unit of a time axis: seconds up to two minutes, then minutes, then hours."""
+    """The scale and the unit of a time axis: milliseconds, seconds up to two minutes, then minutes, hours."""
+    if 0 < seconds < 0.1:
+        return 1e-3, "ms"
     if seconds < 120:
         return 1.0, "s"
     return (60.0, "min") if seconds < 7200 else (3600.0, "h")

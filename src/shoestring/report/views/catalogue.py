@@ -11,12 +11,15 @@ from typing import Any
 from ...data.trial import State
 from ...errors import StudyError
 from .base import Source, View, ViewedStudy, plain
-from .cost_curves import cost_prediction, fidelity_ladder, front
+from .cost_curves import COST_TITLE, FRONT_TITLE, LADDER_TITLE, cost_prediction, fidelity_ladder, front
 from .live_line import live_line
-from .parameter_effects import contour, parameter_importance, slices
+from .parameter_effects import IMPORTANCE_TITLE, MAP_TITLE, SLICES_TITLE, contour, parameter_importance, slices
 from .progress_curves import best_against_cost, best_against_trials
+from .stopping_curve import TITLE as STOPPING_TITLE
 from .stopping_curve import stopping_curve
+from .trial_lines import TITLE as LINES_TITLE
 from .trial_lines import parallel
+from .worker_lanes import TITLE as TIMELINE_TITLE
 from .worker_lanes import timeline
 
 VIEWS: dict[str, Callable[..., View]] = {
@@ -33,6 +36,12 @@ VIEWS: dict[str, Callable[..., View]] = {
     "fidelity_ladder": fidelity_ladder,
     "timeline": timeline,
 }
+TITLES = {  # until a picture is drawn: a title may then say more
+    "live": "Now", "best_against_cost": "Best value against cost", "best_against_trials": "Best value against trials",
+    "stopping": STOPPING_TITLE, "front": FRONT_TITLE, "cost_prediction": COST_TITLE, "importance": IMPORTANCE_TITLE,
+    "slices": SLICES_TITLE, "contour": MAP_TITLE, "parallel": LINES_TITLE, "fidelity_ladder": LADDER_TITLE,
+    "timeline": TIMELINE_TITLE,
+}  # fmt: skip
 CHANGING = ("live",)  # with time, so they are not kept
 NEEDS_A_MODEL = ("stopping", "importance", "slices", "contour")  # the others are the same with and without a fit
 IDLE_SECONDS = 60.0  # a stored study in which nothing runs and nothing has ended for so long does not run

@@ -30,8 +30,10 @@ def live_line(source: Source) -> View:
     facts.append(fact("best", None if best is None else best.value, shown))
     if failed := history.number_of(State.FAILED):
         facts.append(fact("failed", failed, str(failed)))
-    if (watched := watched_now(source)) is not None:
+    watched, when = watched_now(source)
+    if watched is not None:
         against = "" if watched.threshold is None else f", stops at {rounded(watched.threshold, 3)}"
+        against = f"{against}, {when}" if when else against
         facts.append(fact(watched.what, watched.value, f"{rounded(watched.value, 3)}{against}", watched.threshold))
     if (promise := promise_of(source)) is not None:
         gain, cost = promise
@@ -53,12 +55,12 @@ def fact(label: str, value: float | None, text: str, limit: float | None = None)
     return {"label": label, "value": value, "text": text, "limit": limit}
 
 
-def watched_now(source: Source) -> Watched | None:
-    """What the stopping rule watches: by its last verdict, or else as the last suggestion stored it."""
+def watched_now(source: Source) -> tuple[Watched | None, str]:
+    """What the stopping rule watches: by its last verdict, or as a suggestion stored it (then also before which trial)."""
+    if source.checked is not None and source.checked.evidence:
+        return watched_by(source.checked.evidence), ""
     stored = stored_evidence(source.history)
-    checked = source.checked.evidence if source.checked is not None else None
-    now = checked or (stored[max(stored)] if stored else None)
-    return None if now is None else watched_by(now)
+    return (watched_by(stored[max(stored)]), f"before trial {max(stored)}") if stored else (None, "")
 
 
 def promise_of(source: Source) -> tuple[float, float | None] | None:

@@ -107,6 +107,8 @@ def slices(source: Source, parameters: Sequence[str] | str | None = None) -> Vie
     history, context = source.history, source.fitted
     if not len(history):
         return empty_view("panels", SLICES_TITLE, "There are no trials yet.", history)
+    if history.best is None:
+        return empty_view("panels", SLICES_TITLE, "Nothing has succeeded yet, so there are no values to show.", history)
     names = drawn_parameters(history.space, parameters)
     if parameters is None and context is not None:
         names = by_importance(context, names)
@@ -124,8 +126,6 @@ def slices(source: Source, parameters: Sequence[str] | str | None = None) -> Vie
     more = f" The {plural(left, 'less important parameter')} are left out." if left and parameters is None else ""
     if any(found):
         what = "Lines are predictions through the best config, with 95 % bands; dots are trials, which differ in all parameters."
-    elif history.best is None:
-        what = "Nothing has succeeded yet, so there is no prediction."
     else:
         what = "Dots are trials; no model is fitted while the study runs."
     caption = what + more

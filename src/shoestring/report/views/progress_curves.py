@@ -77,7 +77,9 @@ def best_so_far(source: Source, x: Array, title: str, label: str, unit: str) -> 
         "chart", title, best_caption(source), history, x=bottom, y=value_axis(history), series=found,
         shown=sum(len(each["x"]) for each in found if each["mark"] != "step"),
     )  # fmt: skip
-    return view if found else view | {"empty": "There are no trials yet."}
+    if not found:
+        return view | {"empty": "There are no trials yet."}
+    return view if len(pool) else view | {"empty": view["caption"]}  # an axis of values would be invented
 
 
 def points(history: History, rows: Rows, x: Array, values: Array, *, name: str, role: str, mark: str) -> dict[str, Any]:

@@ -121,7 +121,7 @@ def expected_gains(source: Source) -> View:
     log = is_wide(positive)
     lines = [series("expected gain", "gain", "line", rows, np.where(values > 0.0, values, np.nan) if log else values)]
     last = rounded(gains[max(gains)], 3)
-    caption = f"No rule watches a number, so the budget decides; the last suggestion expects a gain of {last}."
+    caption = f"No stopping rule has checked a number; the last suggestion expects a gain of {last}."
     return make_view(
         "chart", "Expected gain of each suggestion", caption, history, series=lines, shown=len(rows),
         x=axis("trial", [0.0, float(max(len(history) - 1, 1))], whole=True, zero=True),

@@ -49,12 +49,14 @@ def parallel(source: Source, parameters: Sequence[str] | None = None) -> View:
     axes = [
         {"name": name, "ticks": ticks_of(history.space[name]), "conditional": bool(history.space.parents(name))} for name in names
     ]
-    axes.append({"name": "value", "ticks": value_ticks(ends, is_wide(values_of(history))), "conditional": False})
+    if len(done):
+        axes.append({"name": "value", "ticks": value_ticks(ends, is_wide(values_of(history))), "conditional": False})
     left = len(done) - sum(line["state"] == "done" for line in lines)
     part = f"; {left} of {len(done)} finished trials are left out" if left > 0 else ""
     hidden = len(history.space) - len(names)
     fewer = f"; {plural(hidden, 'parameter')} not shown" if hidden else ""
-    caption = f"Each line is a trial, the stronger its colour the better; the best one is orange{part}{fewer}."
+    what = "the stronger its colour the better; the best one is orange" if len(done) else "nothing has succeeded yet"
+    caption = f"Each line is a trial, {what}{part}{fewer}."
     return make_view(
         "parallel", TITLE, caption, history, axes=axes, lines=lines, shown=len(lines), series=[], maximize=history.maximize,
         x=axis("", []), y=axis("", []), inactive=INACTIVE_HEIGHT, trials_text=plural(len(lines), "line"),

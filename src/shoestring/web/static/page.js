@@ -67,6 +67,7 @@ async function update(part) {
   const text = await answer.text();
   updated.set(part.id, { at: began, took: performance.now() - began });
   if (inUse(part)) return;
+  part.dataset.shown = answer.headers.get("X-Version"); // it may be older than the news: then it is fetched once more
   const parsed = new DOMParser().parseFromString(text, "text/html");
   const open = new Set([...part.querySelectorAll("details[open][id]")].map((each) => each.id));
   const active = document.activeElement;
@@ -84,19 +85,24 @@ async function update(part) {
 // -- live updates --
 
 let source = null;
-let pending = false; // something has changed that is not shown yet
+const inView = new Set(); // ids of the parts that can be seen: the others wait
+
+function watchView() {
+  const parts = document.querySelectorAll("[data-fragment]");
+  if (!("IntersectionObserver" in window)) { parts.forEach((part) => inView.add(part.id)); return; }
+  const seen = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) inView.add(entry.target.id); else inView.delete(entry.target.id);
+  }, { rootMargin: "100px" });
+  parts.forEach((part) => seen.observe(part));
+}
 
 function updateParts() {
-  if (!pending || document.hidden) return;
+  if (document.hidden) return;
   const now = performance.now();
-  let left = false;
   for (const part of document.querySelectorAll("[data-fragment]")) {
-    if (part.hasAttribute("data-lazy") || part.hasAttribute("data-waiting")) continue;
-    if (part.dataset.shown === part.dataset.version) continue;
-    if (wanted(part, now) && !inUse(part)) { part.dataset.shown = part.dataset.version; update(part); }
-    else left = true;
+    if (part.hasAttribute("data-lazy") || !inView.has(part.id)) continue;
+    if (part.dataset.shown !== part.dataset.version && wanted(part, now) && !inUse(part)) update(part);
   }
-  pending = left;
 }
 
 function listen(main) {
@@ -111,7 +117,6 @@ function listen(main) {
     announce(main, news);
     if (main.dataset.reload === "main") { refreshMain(main); return; }
     for (const part of document.querySelectorAll("[data-fragment]")) part.dataset.version = news.version;
-    pending = true;
     updateParts();
   });
   source.addEventListener("error", () => {
@@ -147,7 +152,7 @@ function loadLater() {
   let last = Promise.resolve(); // one after the other: the server may have to fit a model first
   const load = (part) => {
     part.removeAttribute("data-lazy");
-    last = last.then(() => update(part)).then(() => part.classList.remove("later"));
+    last = last.then(() => update(part)).catch(() => {}).then(() => part.classList.remove("later"));
   };
   const later = document.querySelectorAll("[data-lazy]");
   if (!("IntersectionObserver" in window)) { later.forEach(load); return; }
@@ -161,7 +166,9 @@ function start() {
   signIn();
   const main = document.querySelector("main[data-events]");
   if (main === null) return;
+  for (const part of document.querySelectorAll("[data-fragment]")) part.dataset.shown = part.dataset.version = main.dataset.version;
   listen(main);
+  watchView();
   loadLater();
   setInterval(() => { if (!document.hidden) { showElapsed(); updateParts(); } }, 1000);
   document.addEventListener("visibilitychange", () => {
