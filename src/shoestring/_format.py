@@ -39,6 +39,24 @@ def amount(cost: float, unit: str) -> str:
     return duration(cost) if unit == "s" else f"{rounded(cost)} {unit}"
 
 
+def uncertain(value: float | None, error: float | None) -> str:
+    """A number with its standard error, rounded to two digits of it: "0.0312 ± 0.0011"; without an error, the number alone."""
+    if value is None or error is None or not (math.isfinite(value) and 0.0 < error < math.inf):
+        return rounded(value)
+    decimals = 1 - math.floor(math.log10(error))
+    if decimals > 6 or max(abs(value), error) >= 1e6:
+        return f"{rounded(value)} ± {rounded(error, 2)}"
+    places = max(decimals, 0)
+    return f"{value:.{places}f} ± {error:.{places}f}"
+
+
+def uncertain_amount(cost: float, error: float | None, unit: str) -> str:
+    """A cost with its standard error and its unit: "14 s ± 3 s", "1.20 ± 0.30 USD"."""
+    if error is None or not 0.0 < error < math.inf:
+        return amount(cost, unit)
+    return f"{amount(cost, unit)} ± {amount(error, unit)}" if unit == "s" else f"{uncertain(cost, error)} {unit}"
+
+
 def value_text(value: Any) -> str:
     """The value of one parameter; a float is rounded."""
     return rounded(value) if isinstance(value, float) else str(value)

@@ -138,6 +138,8 @@ def enqueue(name: str, settings: tuple[str, ...], address: str) -> None:
       shoestring enqueue xgb lr=0.01
     """
     config = read_config(settings)
+    if not config:
+        raise click.UsageError("no parameter is given; write for example lr=0.01, or '{\"lr\": 0.01}'")
     with opened_storage(address) as storage:
         study = load_study(storage, name, address)
         study.enqueue(config)

@@ -50,7 +50,7 @@ _given_addresses: list[str] = []  # in the words of the present command
 class CommandError(click.ClickException):
     """A command that failed (exit code 1): the reason, the next command to type, and more fields for the JSON document."""
 
-    def __init__(self, message: str, next_command: str | None = None, document: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, message: str, next_command: str, document: Mapping[str, Any] | None = None) -> None:
         super().__init__(message)
         self.next_command, self.document = next_command, document or {}
         self.as_json = json_requested()  # read now: the context is gone when the error is shown
@@ -59,11 +59,11 @@ class CommandError(click.ClickException):
         text = hide_passwords(printable(self.message))
         if self.as_json:
             click.echo(json.dumps({**self.document, "error": text, "next": self.next_command}))
-        click.echo(f"error: {text}" + (f"\nnext: {self.next_command}" if self.next_command else ""), err=True)
+        click.echo(f"error: {text}\nnext: {self.next_command}", err=True)
 
 
 class CommandLineError(click.UsageError):
-    """A wrong command line (exit code 2): Click's message for people and, with --json, the same as a JSON document."""
+    """A wrong command line (exit code 2): the usage, Click's message and the next command; with --json also as a document."""
 
     def __init__(self, error: click.UsageError, as_json: bool, name: str | None = None) -> None:
         super().__init__(hide_passwords(printable(error.format_message())), error.ctx)
@@ -74,7 +74,8 @@ class CommandLineError(click.UsageError):
     def show(self, file: Any = None) -> None:
         if self.as_json:
             click.echo(json.dumps({"error": self.message, "next": self.next_command}))
-        super().show(file)
+        usage = f"{self.ctx.get_usage()}\n\n" if self.ctx is not None else ""
+        click.echo(f"{usage}Error: {self.message}\nnext: {self.next_command}", err=True)
 
 
 # -- output ----------------------------------------------------------------------------------------------------------

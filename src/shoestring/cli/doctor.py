@@ -29,6 +29,7 @@ EXTRAS = {  # extra: (package, purpose)
     "sklearn": ("scikit-learn", "ShoestringSearchCV, BORE and the demo"), "plots": ("matplotlib", "pictures"),
     "postgres": ("psycopg", "studies on a PostgreSQL server"), "optuna": ("optuna", "TPE"),
     "dask": ("distributed", "trials on Dask"), "ray": ("ray", "trials on Ray"), "web": ("starlette", "the page"),
+    "agents": ("mcp", "tools for agents"),
 }  # fmt: skip
 MIN_FREE_DISK_BYTES = 1 << 30  # with less there is a warning
 MIN_PLAUSIBLE_TIME = 1_750_000_000  # seconds since 1970; a clock that shows less is wrong

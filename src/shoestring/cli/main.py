@@ -37,11 +37,13 @@ from .console import (
 from .demo import demo
 from .doctor import doctor
 from .manage import completion, db, export, import_, replay, rm, stop
+from .mcp import mcp
 from .plot import plot
 from .report import report
 from .run import resume, run
 from .serve import serve
 from .show import best, explain, list_studies, show
+from .top import top
 
 EPILOG = """\b
 Examples:
@@ -116,8 +118,8 @@ def main() -> None:
     """Bayesian optimization that counts what every evaluation costs: tune expensive things on a shoestring."""
 
 
-LOOKING = (list_studies, show, best, explain, plot, report, serve)
-DRIVING = (ask, tell, enqueue, stop, export, import_, replay, rm)
+LOOKING = (list_studies, top, show, best, explain, plot, report, serve)
+DRIVING = (ask, tell, enqueue, stop, mcp, export, import_, replay, rm)
 for each in (demo, run, resume, *LOOKING, *DRIVING, doctor):
     main.add_command(each)
 for each in (db, completion):

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.shell_completion import CompletionItem
 
+from ..errors import MethodError
 from .console import CommandError, load_study, opened_storage, print_result, shoestring_command, storage_arguments
 from .doctor import require_package
 from .options import check_picture, complete_names, json_option, storage_option
+
+if TYPE_CHECKING:
+    from .. import Study
 
 KINDS = {
     "history": "the value of every trial, and the best so far",
@@ -30,6 +34,7 @@ KINDS = {
 }
 MODEL_KINDS = ("importance", "slice", "contour", "pareto", "stopping", "lookahead")  # they need the study's own model
 PARAMETER_KINDS = ("slice", "contour", "lookahead")  # they take --param
+_ALONG = re.compile(r"along='([^']*)' is not a Float or Int of this space")
 _NOT_IN_FILE_NAMES = re.compile(r"[^\w.-]+")
 
 
@@ -71,12 +76,24 @@ def plot(words: Sequence[str], out: Path | None, parameters: tuple[str, ...], ad
     with opened_storage(address) as storage:
         study = load_study(storage, name, address, needs_code=kind in MODEL_KINDS)
         path = out or Path(f"{_NOT_IN_FILE_NAMES.sub('-', study.name)}-{kind}.png")
+        check_names(parameters, study, shoestring_command("show", study.name, *storage_arguments(address)))
         try:
             getattr(plots, kind)(study, path=path, **options)
+        except MethodError as error:
+            message = _ALONG.sub(r"--param \1 is not a number", str(error)).replace("st.plot.slice draws", "the plot slice draws")
+            raise CommandError(message, shoestring_command("plot", "--help")) from None
         except OSError as error:
             raise CommandError(f"the plot could not be saved: {error}", shoestring_command("plot", "--help")) from error
     following = shoestring_command("show", study.name, *storage_arguments(address))
     print_result({"study": study.name, "kind": kind, "file": str(path)}, str(path), following)
+
+
+def check_names(parameters: Sequence[str], study: Study, following: str) -> None:
+    """An error for a parameter that the study does not have."""
+    for name in parameters:
+        if name not in study.space:
+            known = ", ".join(study.space)
+            raise CommandError(f"--param {name}: study {study.name!r} has no such parameter; choose from {known}", following)
 
 
 def read_words(words: Sequence[str]) -> tuple[str | None, str]:
@@ -100,4 +117,6 @@ def plot_options(kind: str, parameters: tuple[str, ...]) -> dict[str, Any]:
         if len(parameters) > 1:
             raise click.UsageError("lookahead is drawn along one parameter; give --param once")
         return {"along": parameters[0]}
+    if kind == "contour" and len(parameters) != 2:
+        raise click.UsageError(f"contour is drawn over two parameters, not {len(parameters)}; give --param twice")
     return {"parameters": list(parameters)}

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .._format import amount, config_text, duration, plural, rounded, value_text
+from .._format import amount, config_text, duration, plural, rounded, uncertain, value_text
 from ..data.trial import State, Trial
 from ..report.summary import failures_text, parameter_text, trials_text
 from ..state.persistence import read_id
 from ..storage.address import shown_address
+from ..termination.regret import standard_error
 from .approval import find_logs
 from .console import (
     CommandError,
@@ -117,7 +118,7 @@ def best(name: str | None, recommend: bool, command: bool, address: str) -> None
             words = best_command(load_study(storage, record.name, address), record, found, address)
             print_result(document | {"command": words}, shlex.join(words))
             return
-        value = f"{rounded(found.value)} (trial {found.number} of {record.name})"
+        value = f"{uncertain(found.value, standard_error(found.folds))} (trial {found.number} of {record.name})"
         rows = [("best", value), ("config", config_text(found.config)), *further_rows(found)]
         if recommend:
             recommended = load_study(storage, record.name, address, needs_code=True).recommend()
@@ -312,7 +313,8 @@ def best_rows(history: History) -> list[tuple[str, str]]:
     """The best value and its config, or the last error if no trial has succeeded."""
     best = history.best
     if best is not None:
-        return [("best", f"{rounded(best.value)} (trial {best.number})"), ("config", config_text(best.config))]
+        value = uncertain(best.value, standard_error(best.folds))
+        return [("best", f"{value} (trial {best.number})"), ("config", config_text(best.config))]
     failed = history.having(State.FAILED)
     return [("best", "no trial has succeeded yet" + (f"; the last error: {first_line(failed[-1].error)}" if failed else ""))]
 

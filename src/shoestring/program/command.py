@@ -352,11 +352,12 @@ class ProgramObjective:
         return result.outcome
 
     def failure(self, reason: str, files: TrialFiles, **how: Any) -> Failure:
-        """The failure with its reason on one line: with the last line of standard error, and the path of the log.
+        """The failure with its reason on one line: with the last line of standard error, and the path of a log that is not empty.
 
         The end of standard error is kept with the trial as its traceback: the log files are on this machine only.
         """
         errors = tail(files.err, MAX_TRACEBACK_BYTES).strip()
         line = shorten(" ".join(reason.split()), 500)
         last = f": {shorten(errors.splitlines()[-1].strip())}" if errors else ""
-        return Failure(f"{line}{last} (log: {files.err})", traceback=errors or None, **how)
+        log = files.err if errors else next((path for path in (files.result, files.out) if tail(path, 1)), files.out)
+        return Failure(f"{line}{last} (log: {log})", traceback=errors or None, **how)

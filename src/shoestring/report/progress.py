@@ -1,6 +1,6 @@
 """The progress of a run while it runs: a line in a terminal, an HTML line in a notebook, plain lines in a pipe or a log file.
 
-    in a terminal    Rich redraws one line
+    in a terminal    Rich redraws one line; for ``shoestring run``, a table of trials above it (``live_table.py``)
     in a notebook    one HTML line is updated
     elsewhere        with ``progress=True`` alone: a line on standard error after a trial, at most one in some seconds
 
@@ -17,11 +17,13 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from importlib import import_module
 from typing import Any, Protocol, Self
 
 from ..budget import Budget
 from ..state.study_state import StudyState
+from .live_table import LiveTable, rich_text
 from .progress_line import Clock, Line
 from .trial_log import log, send_lines_to, stamped, write_line
 
@@ -62,13 +64,24 @@ def progress_for(wanted: bool | None) -> Iterator[Progress | None]:
 
 
 _one_display = threading.Lock()
+_with_table = ContextVar("shoestring progress with a table", default=False)
+
+
+@contextlib.contextmanager
+def table_in_terminal() -> Iterator[None]:
+    """Within this, runs that show their progress in a terminal show a table of trials above the line."""
+    before = _with_table.set(True)
+    try:
+        yield
+    finally:
+        _with_table.reset(before)
 
 
 def _choose(wanted: bool) -> Progress | None:
     if in_notebook():
         return NotebookLine()
     if in_terminal():
-        return TerminalLine()
+        return TerminalTable() if _with_table.get() else TerminalLine()
     return PlainLines() if wanted else None
 
 
@@ -178,8 +191,11 @@ class TerminalLine:
     def _text(self) -> Any:
         from rich.text import Text
 
-        frame = SPINNER[int(self.line.clock() * REDRAWS_PER_SECOND) % len(SPINNER)]
-        return Text(f"{frame} {self.line.text()}", no_wrap=True, overflow="ellipsis")
+        return Text(f"{self._frame()} {self.line.text()}", no_wrap=True, overflow="ellipsis")
+
+    def _frame(self) -> str:
+        """The sign that moves in front of the line."""
+        return SPINNER[int(self.line.clock() * REDRAWS_PER_SECOND) % len(SPINNER)]
 
     def _redirect_handlers(self) -> list[tuple[Any, Any, Any]]:
         """Have the user's log handlers print above the line as well: they hold the stream that they were made with."""
@@ -191,6 +207,21 @@ class TerminalLine:
                     handler.setStream(new)
                     changed.append((handler, old, new))
         return changed
+
+
+class TerminalTable(TerminalLine):
+    """The last results and the running trials above the line, in as many columns as fit the width of the terminal."""
+
+    def __init__(self, clock: Clock = time.monotonic, console: Any = None) -> None:
+        super().__init__(clock, console)
+        self.table = LiveTable(clock)
+        self.line = self.table.line
+
+    def update(self, state: StudyState, budget: Budget) -> None:
+        self.table.update(state, budget)
+
+    def _text(self) -> Any:
+        return rich_text(self.table.lines(self.console.width, self.console.height, mark=f"{self._frame()} "))
 
 
 class NotebookLine:

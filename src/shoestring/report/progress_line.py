@@ -12,16 +12,29 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .._format import amount, duration, plural, rounded
+from .._format import amount, duration, plural, rounded, uncertain
 from ..budget import Budget
 from ..data.trial import State
 from ..state.study_state import StudyState
+from ..termination.regret import standard_error
 
 SEPARATOR = " | "
 MIN_TRIALS_FOR_ESTIMATE = 3  # finished in this run, before the time left is estimated from their pace
 SECONDS_BETWEEN_SNAPSHOTS = 0.1
 
 Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class NoLimits:
+    """In place of a budget, for a study that has none."""
+
+    trials: None = None
+    cost: None = None
+    seconds: None = None
+
+
+Limits = Budget | NoLimits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +45,7 @@ class Snapshot:
     spent     the cost of all trials;   seconds  the wall-clock time of the study
     finished  the number of trials with a result, failed ones included
     running   the number of each running trial, and the moment at which it started
+    best      the best value, and its standard error where it has folds
     gain      the expected gain of the last suggestion
     """
 
@@ -43,6 +57,7 @@ class Snapshot:
     failed: int
     running: tuple[tuple[int, float], ...]
     best: float | None
+    best_error: float | None
     gain: float | None
 
 
@@ -59,6 +74,7 @@ def snapshot(state: StudyState, now: float, since_update: float = 0.0) -> Snapsh
         failed=history.number_of(State.FAILED),
         running=tuple((trial.number, now - (state.seconds_open(trial) or 0.0)) for trial in running),
         best=None if best is None else best.value,
+        best_error=None if best is None else standard_error(best.folds),
         gain=history[-1].suggestion.get("gain") if len(history) else None,
     )
 
@@ -71,14 +87,14 @@ class Line:
         self._first: Snapshot | None = None  # of this run
         self._last: Snapshot | None = None
         self._paced: Snapshot | None = None  # when a trial ended the last time
-        self._budget: Budget | None = None
+        self._budget: Limits = NoLimits()
         self._state: StudyState | None = None
         self._updates = self._seen_updates = 0  # how many there were, and how many of them the last snapshot has seen
         self._updated = self._taken = -math.inf  # when the last update was, and the last snapshot
 
-    def update(self, state: StudyState, budget: Budget) -> None:
+    def update(self, state: StudyState, budget: Budget | None) -> None:
         """A trial has started or ended."""
-        self._state, self._budget, self._updated = state, budget, self.clock()
+        self._state, self._budget, self._updated = state, budget or NoLimits(), self.clock()
         self._updates += 1
         if self._first is None or self._updated - self._taken >= SECONDS_BETWEEN_SNAPSHOTS:
             self._take_snapshot()
@@ -108,21 +124,25 @@ class Line:
 
     def text(self, ended: bool = False) -> str:
         """The line at this moment; when the run has ``ended``, nothing runs and nothing is expected."""
+        return SEPARATOR.join(self.parts(ended))
+
+    def parts(self, ended: bool = False, *, gain: bool = True) -> list[str]:
+        """The parts of the line; ``gain``: with the expected gain of the last suggestion."""
         self.refresh(at_once=ended)
         seen, budget, now = self._last, self._budget, self.clock()
-        if seen is None or budget is None:
-            return "starting"
+        if seen is None:
+            return ["starting"]
         parts = [*spent_parts(seen, budget, now), trials_part(seen, budget)]
-        parts.append("no result yet" if seen.best is None else f"best {rounded(seen.best)}")
+        parts.append("no result yet" if seen.best is None else f"best {uncertain(seen.best, seen.best_error)}")
         if not ended:
             parts += [part for part in (running_part(seen, now), self._time_left(seen, budget, now)) if part]
-            if seen.gain is not None:
+            if gain and seen.gain is not None:
                 parts.append(f"expected gain {rounded(seen.gain, 2)}")
         if budget.cost is None and (budget.seconds is None or seen.unit != "s"):
             parts.append(f"spent {amount(seen.spent, seen.unit)}")
-        return SEPARATOR.join(parts)
+        return parts
 
-    def _time_left(self, seen: Snapshot, budget: Budget, now: float) -> str | None:
+    def _time_left(self, seen: Snapshot, budget: Limits, now: float) -> str | None:
         """Until the first limit: known for a limit in seconds, "about" for the others."""
         known = math.inf if budget.seconds is None else budget.seconds - _seconds(seen, now)
         estimated = self._estimated_end(budget) - now
@@ -131,7 +151,7 @@ class Line:
             return None
         return f"about {rough_duration(left)} left" if estimated < known else f"{duration(math.ceil(left))} left"
 
-    def _estimated_end(self, budget: Budget) -> float:
+    def _estimated_end(self, budget: Limits) -> float:
         """When the limits on trials and cost are reached at the pace of this run; infinite while that is not known."""
         first, last = self._first, self._paced
         if first is None or last is None or last.finished - first.finished < MIN_TRIALS_FOR_ESTIMATE:
@@ -152,7 +172,7 @@ def progress_line(state: StudyState, budget: Budget) -> str:
     return line.text()
 
 
-def spent_parts(seen: Snapshot, budget: Budget, now: float) -> list[str]:
+def spent_parts(seen: Snapshot, budget: Limits, now: float) -> list[str]:
     """What was used of the limits on cost and time."""
     parts = []
     if budget.cost is not None:
@@ -162,7 +182,7 @@ def spent_parts(seen: Snapshot, budget: Budget, now: float) -> list[str]:
     return parts
 
 
-def trials_part(seen: Snapshot, budget: Budget) -> str:
+def trials_part(seen: Snapshot, budget: Limits) -> str:
     """``17 trials of 20, 3 failed``"""
     text = plural(seen.finished, "trial") + (f" of {budget.trials}" if budget.trials is not None else "")
     return f"{text}, {seen.failed} failed" if seen.failed else text
