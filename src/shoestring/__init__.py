@@ -29,9 +29,11 @@ from .acquisition.pes import PES
 from .budget import Budget
 from .cost.auto import AutoCost
 from .cost.base import CostModel, CostPosterior
+from .cost.energy import Energy
 from .cost.known import KnownCost
 from .cost.linear import LinearCost
 from .cost.log_gp import LogGPCost, ResidualGPCost
+from .cost.meter import CPUTime, GPUTime, Measurement, Meter, Money, WallTime
 from .cost.transfer import TransferCost
 from .data.history import History
 from .data.outcome import Outcome
@@ -95,11 +97,12 @@ __all__ = [  # in the order of the data flow
     "MES", "ES", "PES",
     "RegretBound", "SureBound", "RegretBelow", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
+    "WallTime", "CPUTime", "GPUTime", "Energy", "Money",
     "ShoestringError", "SpaceError", "ConfigError", "BudgetError", "OutcomeError", "MethodError",
     "StudyError", "StorageError", "StorageUnavailable", "Away", "ObjectiveError", "ExecutionError", "TrialError",
     "SpaceExhausted", "NothingFits",
     "Acquisition", "AcquisitionOptimizer", "Selection", "SearchMethod", "Surrogate", "SurrogatePosterior", "Fit", "StopRule",
-    "CostModel", "CostPosterior", "Subset", "register",
+    "CostModel", "CostPosterior", "Meter", "Measurement", "Subset", "register",
     "set_verbosity", "plot", "ShoestringSearchCV",
 ]  # fmt: skip
 

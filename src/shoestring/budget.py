@@ -78,7 +78,7 @@ class Allowance:
 
 HOW_TO_WRITE = 'give "10m" (time), "20 USD" (cost), a number of trials, or st.Budget(...)'
 MIN_LIKENESS = 0.7  # of a unit to a word for time, from which it is taken for a typing error
-_AMOUNT = re.compile(r"\s*(?P<number>\d+\.?\d*|\.\d+)\s*(?P<unit>[^\W\d_]{2,}|[$€£¥])\s*")
+_AMOUNT = re.compile(r"\s*(?P<number>\d+\.?\d*|\.\d+)\s*(?P<unit>[^\W\d_]{2,}|[CG]PU-[sh]|J|[$€£¥])\s*")
 UNITS_IN_WORDS = ("credits", "dollars", "euros", "joules", "points", "tokens", "units")  # others have a capital: USD, kWh
 
 

@@ -10,6 +10,7 @@ from ._format import plural
 from ._optuna_names import hint_arguments
 from .budget import Budget, read_budget
 from .cost.base import CostModel
+from .cost.meter import Meter
 from .errors import BudgetError
 from .execution.evaluate import Objective
 from .execution.interruption import OnInterrupt
@@ -56,6 +57,7 @@ def minimize(
     name: str | None = None,
     extend: bool = False,
     lease: float = LEASE_SECONDS,
+    cost: str | Meter | None = None,
     unit: str | None = None,
     per_hour: float | None = None,
     model: Surrogate | None = None,
@@ -74,6 +76,7 @@ def minimize(
                ``st.Outcome``
     space      an ``st.Space``
     budget     "10m" (time), "20 USD" (cost), 40 (trials), or ``st.Budget(...)``
+    cost       what is counted where the objective reports no cost: "seconds", "cpu", "gpu", "energy", st.Money(per_hour=2.5)
     name       of the study, by default the objective's: with ``storage=`` the same call goes on with it
 
     The other options are those of ``Study`` and of ``Study.minimize``.
@@ -112,6 +115,7 @@ def maximize(
     name: str | None = None,
     extend: bool = False,
     lease: float = LEASE_SECONDS,
+    cost: str | Meter | None = None,
     unit: str | None = None,
     per_hour: float | None = None,
     model: Surrogate | None = None,

@@ -19,6 +19,7 @@ from ._optuna_names import OF_A_STUDY, hint_arguments, hint_attributes
 from ._validation import duration_seconds, number_between, whole_number
 from .budget import Budget, read_budget
 from .cost.base import CostModel
+from .cost.meter import Meter
 from .data.history import History
 from .data.outcome import Outcome
 from .data.trial import Trial
@@ -29,6 +30,7 @@ from .execution.factory import make_executor
 from .execution.failure_limit import FailureLimit
 from .execution.interruption import OnInterrupt, after_interruption
 from .execution.runner import Runner
+from .report.notebook_view import study_html
 from .report.result import Result
 from .report.summary import trials_text
 from .report.trial_log import configure_logging
@@ -46,10 +48,11 @@ from .state.persistence import (
     read_json,
     study_id,
     to_json,
+    without_price,
 )
 from .state.prior import add_prior
 from .state.probe import check_parts
-from .state.registry import read_code, texts_of
+from .state.registry import read_code, read_meter, texts_of
 from .state.results import Results, merged_outcome
 from .state.study_state import StudySettings
 from .state.suggester import Suggester
@@ -87,6 +90,8 @@ class Study(StudyView):
     name         of the study in the storage
     extend       True: widen the space of a stored study to this one
     lease        seconds after which the trials of a lost worker are asked again; with a storage only
+    cost         what an evaluation costs, where it does not say so itself: "seconds" (as without it), "cpu", "gpu", "energy",
+                 st.Money(per_hour=2.5) or another meter. It is measured where the objective runs, for failed trials too
     unit         of the trials' costs
     per_hour     what an hour costs in that unit, for trials that report no cost
     model        st.GP(...): the surrogate of the objective; st.GP(subset=st.KMeansSubset()), st.VFE(), st.FITC() for thousands of
@@ -126,6 +131,7 @@ class Study(StudyView):
         name: str | None = None,
         extend: bool = False,
         lease: float = LEASE_SECONDS,
+        cost: str | Meter | None = None,
         unit: str | None = None,
         model: Surrogate | None = None,
         subset: Subset | Literal["auto"] | None = "auto",
@@ -152,6 +158,13 @@ class Study(StudyView):
         if unit is not None and planned is not None and planned.unit not in (None, unit):
             raise BudgetError(f"unit={unit!r} and a budget in {planned.unit}: costs have one unit; give one of the two")
         own_unit = unit if planned is None or planned.unit is None else planned.unit
+        price = per_hour if planned is None or planned.per_hour is None else planned.per_hour
+        meter = read_meter(cost)
+        if meter is not None:
+            if price is not None:
+                raise BudgetError("give cost= or per_hour=, not both; a price of an hour is cost=st.Money(per_hour=...)")
+            meter = meter if own_unit is None else meter.in_unit(own_unit)
+            own_unit, price = meter.unit, meter.hourly_price
         method = read_code("method", method) if isinstance(method, str) else method
         stop = read_code("stop", stop) if isinstance(stop, str) else stop
         settings = StudySettings(
@@ -159,9 +172,12 @@ class Study(StudyView):
             seed=int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed,
             initial=whole_number(initial, "initial", 1),
             unit="s" if own_unit is None else own_unit,
-            per_hour=per_hour if planned is None or planned.per_hour is None else planned.per_hour,
+            per_hour=price,
             budget=planned,
-            code=texts_of({"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset}),
+            code=texts_of(
+                {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset}
+                | ({} if meter is None else {"cost": meter})
+            ),
         )
         number_between(settings.per_hour, "per_hour", 0.0, low_included=False, optional=True, error=BudgetError)
         search, surrogate, costs = read_search_method(method), with_subset(model or GP(), subset), read_cost_model(cost_model)
@@ -172,6 +188,7 @@ class Study(StudyView):
         self._opened_storage = where is not storage  # what it has opened itself, it closes
         named, seconds = "study" if name is None else name, duration_seconds(lease, "lease")
         self.state = open_study(where, named, space, settings, extend=extend, lease=seconds)
+        self.meter = self._meter_of(meter)
         self._checkpoints.identity = partial(study_id, self.state)
         self.state.holds_checkpoint = lambda trial: self._checkpoints.holds(trial, self.state.space)
         self.suggester = Suggester(self.state, search, surrogate, costs, rule, prune=prune)
@@ -180,6 +197,22 @@ class Study(StudyView):
             configure_logging()  # what was left out is to be seen
             with self.state.asking():  # of several processes that begin together, one takes it
                 add_prior(self.state, prior)
+
+    def _meter_of(self, given: Meter | None) -> Meter | None:
+        """The meter, in the unit of the study; of a stored study, its own if none is given."""
+        code, unit = self.state.settings.code, self.state.settings.unit
+        if given is None and "cost" in code and code["cost"] is None:
+            raise MethodError(
+                f"study {self.state.name!r} was made with a meter that has no text to store; give it again: cost=..., "
+                "or register its class: st.register(...)"
+            )
+        meter = read_code("cost", str(code["cost"])) if given is None and "cost" in code else given
+        if isinstance(meter, Meter) and meter.unit != unit and unit not in meter.UNITS:
+            raise MethodError(
+                f"study {self.state.name!r} counts cost in {unit}, and {meter!r} does not; begin another study with name=..., "
+                "or give a cost= in that unit"
+            )
+        return meter.in_unit(unit) if isinstance(meter, Meter) else None
 
     # -- ask and tell ------------------------------------------------------------------------------------------------
 
@@ -362,7 +395,10 @@ class Study(StudyView):
         self, direction: Literal["minimize", "maximize"], objective: Objective, budget: str | int | Budget, **options: Any
     ) -> Result:
         limit = read_budget(budget)  # before a worker is started
-        executor = make_executor(objective, self.space, **{name: options.pop(name) for name in EXECUTOR_OPTIONS})
+        if self.meter is not None and limit.unit not in (None, self.unit):
+            raise BudgetError(f"a budget in {limit.unit}, but {self.meter!r} counts in {self.unit}; give a budget in {self.unit}")
+        how = {name: options.pop(name) for name in EXECUTOR_OPTIONS}
+        executor = make_executor(objective, self.space, **how, meter=self.meter)
         self._results.set_direction(direction)
         return self.run(executor, limit, **options)
 
@@ -422,6 +458,9 @@ class Study(StudyView):
         """The result so far, as a run returns it."""
         return self._result(self.history, Verdict(False, "not stopped"))
 
+    def _repr_html_(self) -> str:
+        return study_html(self, lambda: self._result(self.log, Verdict(False, "not stopped")).rows(fit=False))
+
     def to_dataframe(self) -> Any:
         """The trials as a DataFrame of pandas, one row per trial, as ``Result.to_dataframe`` says.
 
@@ -443,7 +482,7 @@ class Study(StudyView):
     def load(cls, storage: str | os.PathLike[str] | Storage, name: str | None = None, **code: Any) -> Study:
         """A study that is in a storage; the name may be left out where there is only one.
 
-        ``code`` is method, stop, model, cost_model and subset; without them, they are as the study was made with.
+        ``code`` is method, stop, model, cost_model, subset and cost; without them, they are as the study was made with.
 
         >>> study = st.Study(st.Space(x=st.Float(0, 1)), storage="tune.db", name="demo")
         >>> _ = study.add({"x": 0.5}, 0.05)
@@ -500,12 +539,14 @@ class Study(StudyView):
         cost_model: Any = "auto",
         checkpoints: str | os.PathLike[str] | None = None,
         subset: Any = "auto",
+        cost: str | Meter | None = None,
     ) -> Study:
         """A study as ``to_json`` left it; its next suggestion is the one the original would have made."""
-        code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset}
+        code = {"method": method, "stop": stop, "model": model, "cost_model": cost_model, "subset": subset, "cost": cost}
         try:
             stored = read_json(text)
-            study = cls(**json_arguments(stored), checkpoints=checkpoints, **code)
+            code["cost"] = (stored.get("code") or {}).get("cost") if cost is None else cost
+            study = cls(**without_price({**json_arguments(stored), "checkpoints": checkpoints, **code}))
             fill_from_json(study.state, stored)
         except ShoestringError:
             raise

@@ -119,7 +119,7 @@ class StudyView:
 
     @property
     def code(self) -> Mapping[str, str | None]:
-        """The texts of method, stop, model, cost_model and subset, None where there is none to store."""
+        """The texts of method, stop, model, cost_model and subset, and of a meter; None where there is none to store."""
         return self.state.settings.code
 
     @property

@@ -52,7 +52,7 @@ def test_the_summary_of_a_study_in_which_nothing_succeeded():
         _ = result.best
     assert result.history.best is None
     assert result.recommended is None
-    assert "<table>" in result._repr_html_()
+    assert "<table" in result._repr_html_()
 
 
 def test_the_unit_of_the_budget_is_the_unit_of_the_summary():
@@ -109,7 +109,20 @@ def test_html_is_escaped(result):
     assert "<script>" not in page
     assert "<b>" not in page
     assert "&lt;script&gt;" in page
-    assert page.count("<table>") == page.count("</table>") == 2
+    assert page.count("<table") == page.count("</table>") == 2
+
+
+def test_the_best_value_of_folds_has_its_standard_error():
+    study = st.Study(SPACE, st.Random())
+    study.tell(study.ask(), folds=[0.1, 0.2, 0.15])
+    assert dict(study.result.rows())["best"] == "0.150 ± 0.037 (trial 0)"
+
+
+def test_a_study_that_has_not_ended_has_no_reason_to_stop():
+    study = st.Study(SPACE, st.Random())
+    study.tell(study.ask(), 1.0)
+    assert "stopped" not in str(study.result)
+    assert "stopped" in dict(study.minimize(lambda config: 1.0, 2).rows())
 
 
 def test_html_of_names_is_escaped():

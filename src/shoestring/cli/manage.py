@@ -2,7 +2,7 @@
 
     stop, rm                         stop a running study; delete a study
     db backup, db upgrade, db check  copy, upgrade and check a storage
-    export                           the trials of a study as CSV or as JSON lines
+    export                           the trials of a study as CSV, JSON lines or Parquet, or to MLflow or Weights & Biases
     import optuna                    a study from Optuna's database becomes a new study, with all its finished trials
     replay                           compute a study's suggestions again from what is stored, and compare
     completion                       the script for shell completion of commands, options and names of studies
@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-import json
+import shlex
 import time
 from collections import Counter
 from pathlib import Path
@@ -20,6 +20,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from .._format import plural
+from ..errors import ShoestringError
 from ..state.persistence import read_id
 from ..storage.address import looks_like_server, parse_server, shown_address
 from .approval import find_all_logs, forget
@@ -163,39 +164,62 @@ def check(ctx: click.Context, address: str) -> None:
 # -- export, import --------------------------------------------------------------------------------------------------
 
 
-@click.command(short_help="Write the trials as CSV or JSONL.")
+FORMATS, TRACKERS = ("csv", "jsonl", "parquet"), ("mlflow", "wandb")
+
+
+@click.command(short_help="Write the trials to a file or a tracker.")
 @name_argument
-@click.option("--format", "kind", type=click.Choice(["csv", "jsonl"]), help="[default: by the suffix of FILE, else csv]")
+@click.option("--to", "--format", "kind", type=click.Choice([*FORMATS, *TRACKERS]),
+              help="[default: by the suffix of FILE, else csv]")
 @click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
               help="Write to a file in place of standard output.")
+@click.option("--tracking", metavar="URI", help="Of MLflow: its tracking URI.  Of W&B: the folder for its offline runs.")
+@click.option("--experiment", metavar="NAME", help="Experiment of MLflow, or project of W&B.  [default: the study's name]")
 @click.option("--yes", is_flag=True, help="Overwrite an existing file.")
 @storage_option
 @json_option
-def export(name: str | None, kind: str | None, output: Path | None, yes: bool, address: str) -> None:
+def export(
+    name: str | None, kind: str | None, output: Path | None, tracking: str | None, experiment: str | None, yes: bool, address: str
+) -> None:
     """Write all trials of a study, one line each: config, value, cost, state, error, metrics and attributes.
 
-    JSONL has all fields of a trial.
+    JSONL has all fields of a trial. MLflow and Weights & Biases get one run for each finished trial; to export again adds those
+    that are new. Runs of Weights & Biases are written offline: wandb sync uploads them.
 
     \b
     Examples:
       shoestring export xgb > xgb.csv
       shoestring export xgb -o xgb.jsonl
+      shoestring export xgb --to mlflow --tracking sqlite:///mlflow.db
+      shoestring export xgb --to wandb
     """
     if kind is None:
-        kind = "jsonl" if output is not None and output.suffix == ".jsonl" else "csv"
+        kind = output.suffix[1:] if output is not None and output.suffix[1:] in FORMATS else "csv"
+    if kind in TRACKERS and output is not None:
+        raise click.UsageError(f"{kind} is no file: give --tracking in place of --output")
+    if kind not in TRACKERS and (tracking is not None or experiment is not None):
+        raise click.UsageError("--tracking and --experiment are for --to mlflow and --to wandb")
+    if kind == "parquet" and output is None:
+        raise click.UsageError("Parquet is no text: give a file, -o trials.parquet")
     if output is not None and output.exists() and not yes:
         words = ["export", *([name] if name else []), "-o", str(output), "--yes", *storage_arguments(address)]
         raise CommandError(f"{output} already exists; add --yes to overwrite it", shoestring_command(*words))
     with opened_storage(address) as storage:
         study = load_study(storage, name, address)
         result = study.result
+        if kind in TRACKERS:
+            export_to_tracker(study, kind, tracking, experiment)
+            return
     if output is None and json_requested():
         print_result({"study": study.name, "trials": result.to_dicts()}, "")
         return
     from ..program.result_reader import open_private
+    from ..report.export import to_parquet, utf8
 
-    text = result.to_csv() if kind == "csv" else "".join(json.dumps(record) + "\n" for record in result.to_dicts())
-    data = text.encode("utf-8", "backslashreplace")  # JSON allows a lone surrogate in a name; UTF-8 does not
+    try:
+        data = to_parquet(result.history) if kind == "parquet" else utf8(result.to_csv() if kind == "csv" else result.to_jsonl())
+    except ImportError as missing:
+        raise CommandError(str(missing), "pip install pyarrow") from None
     if output is None:
         click.echo(data, nl=False)
         return
@@ -208,6 +232,35 @@ def export(name: str | None, kind: str | None, output: Path | None, yes: bool, a
     document = {"study": study.name, "trials": len(result.history), "file": str(output), "format": kind}
     text = f"{plural(len(result.history), 'trial')} of study {study.name} written to {output}"
     print_result(document, text, shoestring_command("show", study.name, *storage_arguments(address)))
+
+
+def export_to_tracker(study: Study, kind: str, tracking: str | None, experiment: str | None) -> None:
+    """Write the finished trials to MLflow or W&B, and print how many are new there."""
+    try:
+        if kind == "mlflow":
+            from ..integrations.mlflow_export import to_mlflow
+
+            new = to_mlflow(study, tracking, experiment)
+        else:
+            from ..integrations.wandb_export import to_wandb
+
+            new = to_wandb(study, tracking or ".", experiment)
+    except ImportError as missing:
+        raise CommandError(str(missing), f"pip install {'mlflow-skinny' if kind == 'mlflow' else 'wandb'}") from None
+    except ShoestringError:
+        raise
+    except Exception as error:  # whatever a tracker raises when it cannot be reached or written
+        again = shoestring_command("export", study.name, "--to", kind)
+        what = f"{kind} could not be written: {type(error).__name__}: {error}"
+        raise CommandError(f"{what}; what is there already stays", again) from None
+    what = {"mlflow": "experiment", "wandb": "project"}[kind]
+    document = {"study": study.name, "to": kind, "new": new, what: experiment or study.name}
+    text = f"{plural(new, 'new trial')} of study {study.name} written to {what} {experiment or study.name} of {kind}"
+    if kind == "mlflow":
+        following = shlex.join(["mlflow", "ui", *(["--backend-store-uri", shown_address(tracking)] if tracking else [])])
+    else:
+        following = f"wandb sync {shlex.quote(str(Path(tracking or '.') / 'wandb'))}/offline-run-*"
+    print_result(document, text, following)
 
 
 @click.group(name="import", short_help="Import a study from another library.")

@@ -22,6 +22,7 @@ from ..execution.signals import interruptible
 from ..program import ProgramObjective
 from ..program.command import Cancelled
 from ..program.result_reader import Logs, default_log_folder
+from ..report.progress import table_in_terminal
 from ..report.summary import parameter_text
 from ..space.space import Config, Parameter, Space
 from ..state.persistence import read_id
@@ -73,7 +74,7 @@ USAGE_HINT = "write the program after --: shoestring run --param lr=log:1e-5:1e-
 OPTION_NAMES = {  # arguments of the library that its messages mention, as options
     "extend=True": "--extend", "name=...": "--name OTHER", "direction='maximize'": "--maximize",
     "direction='minimize'": "no --maximize", "max_failures=": "--max-failures ", "larger max_failures": "larger --max-failures",
-    "fail_fast=False": "--no-fail-fast",
+    "fail_fast=False": "--no-fail-fast", "cost=st.": "--cost ",
 }  # fmt: skip
 MAX_LINES_OF_OUTPUT = 5  # of standard error, in the error message for a broken program
 PYTHON = re.compile(r"(python|pypy)[\d.]*w?(\.exe)?")
@@ -123,6 +124,8 @@ class ProgramCommand(click.Command):
 @click.option("--confirm", is_flag=True, default=None, help="Reserve budget to evaluate the recommended settings at the end.")
 @click.option("--max-trials", type=click.IntRange(min=1), metavar="N", help="Further limit: trials in the whole study.")
 @click.option("--max-time", metavar="TIME", help="Further limit: time, for example with a budget in cost.")
+@click.option("--cost", metavar="METER",
+              help='What is measured: seconds, cpu, gpu, energy or "Money(per_hour=2.5)".  [default: seconds]')
 @click.option("--unit", metavar="UNIT", help="Unit of the costs that the program reports.  [default: seconds, measured]")
 @click.option("--per-hour", type=float, metavar="PRICE", help="Price of an hour in that unit; the time is then charged.")
 @click.option("--initial", type=click.IntRange(min=1), metavar="N", help="Trials of the initial design.  [default: 8]")
@@ -269,7 +272,8 @@ def stored_request(record: StudyRecord) -> Request:
     stored = record.settings["run"]
     command = stored.get("command")
     if not isinstance(command, list) or not command or not all(isinstance(word, str) for word in command):
-        raise CommandError(f"the program of study {record.name!r} cannot be read; give it again with shoestring run")
+        again = shoestring_command("run", "--help")
+        raise CommandError(f"the program of study {record.name!r} cannot be read; give it again with shoestring run", again)
     space = Space.from_json(record.settings["space"])
     return make_request(read_id(record.settings), record.name, command, bool(stored.get("pass_as_json", False)), space)
 
@@ -449,7 +453,8 @@ def optimize(study: Study, objective: ProgramObjective, plan: Plan, quiet: bool)
         options["progress"] = False
     method = study.minimize if study.direction == "minimize" else study.maximize
     # Threads suffice: they only wait for their programs, and a signal cannot interrupt them while they start one.
-    return method(objective, plan.budget, workers=plan.workers, threads=True, **options)
+    with table_in_terminal():
+        return method(objective, plan.budget, workers=plan.workers, threads=True, **options)
 
 
 class FirstFailureNote:

@@ -21,7 +21,7 @@ from ..errors import ShoestringError
 from ..program import CommandTemplate
 from ..report.summary import parameter_text
 from ..space.space import Parameter, Space
-from ..state.registry import read_method, read_stop
+from ..state.registry import read_meter, read_method, read_stop
 from ..storage.address import shown_address
 from ..storage.trial_lifecycle import MAX_RETRIES
 from .console import (
@@ -146,11 +146,14 @@ def make_study_options(given: Mapping[str, Any], budget: Budget, parameters: Map
         options: dict[str, Any] = {"space": Space(parameters)}
         options["method"] = read_method(given.get("method") or "auto")
         options["stop"] = read_stop(given.get("stop") or "auto")
+        options["cost"] = read_meter(given.get("cost"))
+        if options["cost"] is not None and budget.unit is not None:
+            options["cost"] = options["cost"].in_unit(budget.unit)
     except ShoestringError as error:
         raise click.UsageError(str(error)) from None
     options["seed"] = 0 if given.get("seed") is None else int(given["seed"])
     options["direction"] = "maximize" if given.get("maximize") else "minimize"
-    options["unit"] = budget.unit or "s"
+    options["unit"] = budget.unit or ("s" if options["cost"] is None else options["cost"].unit)
     options["per_hour"] = budget.per_hour
     if given.get("initial") is not None:
         options["initial"] = int(given["initial"])

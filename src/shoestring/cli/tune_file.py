@@ -38,8 +38,8 @@ TEXTS = 'a list of texts such as ["python", "train.py", "--lr", "{lr}"]'
 KEY_TYPES = {
     "name": TEXT, "storage": TEXT, "budget": TEXT_OR_NUMBER, "workers": WHOLE, "seed": WHOLE, "maximize": FLAG, "method": TEXT,
     "stop": TEXT, "timeout": TEXT, "retries": WHOLE, "max-retries": WHOLE, "max-failures": WHOLE, "no-fail-fast": FLAG,
-    "confirm": FLAG, "max-trials": WHOLE, "max-time": TEXT, "unit": TEXT, "per-hour": REAL, "logs": TEXT, "initial": WHOLE,
-    "extend": FLAG, "pass-as-json": FLAG, "command": TEXTS,
+    "confirm": FLAG, "max-trials": WHOLE, "max-time": TEXT, "cost": TEXT, "unit": TEXT, "per-hour": REAL, "logs": TEXT,
+    "initial": WHOLE, "extend": FLAG, "pass-as-json": FLAG, "command": TEXTS,
 }  # fmt: skip
 
 

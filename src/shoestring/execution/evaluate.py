@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from .._optuna_names import OF_A_TRIAL, hint_attributes
 from ..budget import Allowance
+from ..cost.meter import Measurement, MeteredObjective
 from ..data.intermediate import BUDGET, PRUNED
 from ..data.outcome import Outcome, finish_trial, is_cost, joined, read_attr, read_cost, read_value
 from ..data.trial import ResumedFrom, Trial
@@ -46,6 +47,7 @@ class LiveTrial:
     attrs           what ``set_attr`` was given
     stopped         once it was told to stop: the kind of reason, and the reason in words
     answer_seconds  spent on answers to the objective's questions, which are not the objective's own time
+    measurement     of its cost, where the study has a meter
 
     >>> def train(config, trial):
     ...     trial.set_attr("host", "gpu3")
@@ -75,8 +77,11 @@ class LiveTrial:
     stopped: dict[str, str] | None = None
     answer_seconds: float = 0.0
     resumed_from: ResumedFrom | None = None
+    measurement: Measurement | None = None
     _folder: Path | None = None  # once it was asked for
     _spent: float = 0.0
+    _told: bool = False  # whether the objective has reported a cost itself
+    _answer_cost: float = 0.0  # measured while questions were answered
     _judged: int = 0  # reports when a forecast was asked for last
 
     def __post_init__(self) -> None:
@@ -109,8 +114,9 @@ class LiveTrial:
             if read_cost(cost) < self._spent:
                 given = f"a cost of {cost:g} after {self._spent:g}"
                 raise OutcomeError(f"trial {self.number}: {given}; a report's cost is that of the whole trial so far")
-            self._spent = read_cost(cost)
-        self.reports.append({"value": number, "fidelity": at, "cost": None if cost is None else self._spent})
+            self._spent, self._told = read_cost(cost), True
+        so_far = self._spent if cost is not None else self._measured()
+        self.reports.append({"value": number, "fidelity": at, "cost": so_far})
         self.on_report(self.reports[-1])
 
     def _named(self, step: float, fidelity: Mapping[str, float]) -> dict[str, float]:
@@ -142,8 +148,14 @@ class LiveTrial:
 
     @property
     def spent(self) -> float:
-        """The cost that was reported last, 0 if none was."""
-        return self._spent
+        """The cost so far: what was reported last, or what the study's meter has measured; 0 without both."""
+        return self._measured() or self._spent
+
+    def _measured(self) -> float | None:
+        """The measured cost so far; None without a meter, or if the objective reports costs itself."""
+        if self.measurement is None or self._told:
+            return None
+        return max(0.0, self.measurement.read() - self._answer_cost)
 
     def should_stop(self) -> bool:
         """True once going on would exceed the budget, or does not pay any more: then return the value reached so far.
@@ -152,12 +164,14 @@ class LiveTrial:
         that it has reached.
         """
         if self.stopped is None:
-            asked = time.perf_counter()
-            if self.left().exceeded(self._spent, self.now() - self.began):
+            asked, measured = time.perf_counter(), self._measured()
+            if self.left().exceeded(measured or self._spent, self.now() - self.began if measured is None else 0.0):
                 self.stopped = {"kind": BUDGET, "reason": "going on would exceed the budget"}
             elif self._advanced() and (reason := self.prune_reason(self.reports)) is not None:
                 self.stopped = {"kind": PRUNED, "reason": reason}
             self.answer_seconds += time.perf_counter() - asked
+            if measured is not None:
+                self._answer_cost += (self._measured() or measured) - measured
         return self.stopped is not None
 
     def _advanced(self) -> bool:
@@ -244,6 +258,8 @@ def call(objective: Objective, config: Config, live: LiveTrial) -> Any:
 
 def takes_trial(objective: Objective) -> Literal["second", "by name"] | None:
     """How an objective takes the live trial: as its second parameter, by the name ``trial`` alone, or None for not at all."""
+    if isinstance(objective, MeteredObjective):
+        objective = objective.objective
     try:
         parameters = list(inspect.signature(objective).parameters.values())
     except (TypeError, ValueError):  # some builtins have no signature
@@ -260,11 +276,15 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
 
     ``sys.exit`` in the objective is one too: it must not end the run, or the same config would end the next run as well.
     """
+    if isinstance(objective, MeteredObjective):
+        return _evaluate_metered(objective, trial, live, raise_errors)
     config = copy.deepcopy(trial.config)  # the objective may do with it what it likes
     began = time.perf_counter()
 
     def finished(outcome: Outcome, error: str | None = None, **how: Any) -> Evaluation:
         seconds = time.perf_counter() - began - live.answer_seconds
+        if outcome.cost is None and (measured := live._measured()) is not None:
+            outcome = replace(outcome, cost=measured)
         if live.attrs:
             outcome = replace(outcome, attrs={**live.attrs, **(outcome.attrs or {})})
         return Evaluation(outcome, seconds, error, tuple(live.reports), live.stopped, saved=live._has_saved(), **how)
@@ -287,6 +307,21 @@ def evaluate(objective: Objective, trial: Trial, live: LiveTrial, *, raise_error
         cost = outcome.cost if is_cost(outcome.cost) else None
         return finished(Outcome(None, cost), **explain(error, live.space))
     return finished(outcome)
+
+
+def _evaluate_metered(metered: MeteredObjective, trial: Trial, live: LiveTrial, raise_errors: bool) -> Evaluation:
+    """Evaluate, and measure the cost meanwhile. Where nothing can be measured, the objective is not called at all."""
+    try:
+        live.measurement = metered.meter.start()
+    except Exception as error:  # a meter from outside may raise anything
+        if raise_errors:
+            raise
+        reason = f"its cost could not be measured where it runs: {error}"
+        return Evaluation(Outcome(None), 0.0, reason, kind="meter", fatal=True, exception=error)
+    try:
+        return evaluate(metered.objective, trial, live, raise_errors=raise_errors)
+    finally:
+        live.measurement.close()
 
 
 def read_result(result: Any) -> float:

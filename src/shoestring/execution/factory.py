@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from .._validation import duration_seconds, whole_number
+from ..cost.meter import Meter, MeteredObjective
 from ..errors import MethodError
 from ..space.space import Space
 from ..storage.address import pickles_with_passwords
@@ -28,14 +29,18 @@ def make_executor(
     timeout: float | str | None = None,
     threads: bool = False,
     raise_errors: bool = False,
+    meter: Meter | None = None,
 ) -> TrialExecutor:
     """The executor for these options: the user's one, threads, or worker processes.
 
-    One worker without a timeout is this process itself. An objective that cannot work is refused.
+    One worker without a timeout is this process itself. An objective that cannot work is refused, and so is a meter.
     """
     check_objective(objective, space)
     count = None if workers is None else whole_number(workers, "workers", 1)
     limit = None if timeout is None else duration_seconds(timeout, "timeout")
+    if meter is not None and not meter.by_time_alone:
+        shares_process = threads or isinstance(executor, ThreadPoolExecutor)
+        objective = metered(objective, meter, count, elsewhere=executor is not None, shares_process=shares_process)
     if executor is not None:
         if threads:
             raise MethodError("give executor= or threads=True, not both")
@@ -56,6 +61,23 @@ def make_executor(
     with pickles_with_passwords():  # a worker gets it through a socket of this process
         pickled = serialize_objective(objective)
     return ProcessPool(pickled, space, count or 1, limit, raise_errors)
+
+
+def metered(objective: Objective, meter: Meter, count: int | None, *, elsewhere: bool, shares_process: bool) -> MeteredObjective:
+    """The objective with its meter; a MethodError if it cannot be measured.
+
+    elsewhere        trials run on workers of the user's executor, perhaps on other machines: they check the meter themselves
+    shares_process   trials run in threads of one process
+    """
+    several = count != 1 if elsewhere else (count or 1) > 1
+    if shares_process and several and meter.whole_process:
+        raise MethodError(
+            f"{meter!r} cannot tell trials in threads of one process apart; give workers= in place of threads, or workers=1"
+        )
+    meter = meter.for_workers(2 if several else 1)
+    if not elsewhere or shares_process:
+        meter.check()
+    return MeteredObjective(objective, meter)
 
 
 def futures_executor(

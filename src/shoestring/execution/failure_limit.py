@@ -7,6 +7,9 @@ further trial would be paid for in vain. So while no trial has succeeded, a run 
 - after ``FAILURES_IN_A_ROW`` failures of the same kind.
 
 A failure that is tried again (``retries=``) does not count.
+
+A budget in cost does not limit failures that cost nothing. So a run ends after ``MAX_UNPAID_FAILURES`` of them, if nothing was
+spent meanwhile.
 """
 
 from __future__ import annotations
@@ -19,8 +22,10 @@ from ..errors import ObjectiveError
 from .evaluate import Evaluation
 
 FAILURES_IN_A_ROW = 3  # of the same kind, before the first success
+MAX_UNPAID_FAILURES = 100  # with a budget in cost alone, which they would never use up
 NORMAL = "Fix it, or give max_failures=N if it is normal that trials fail, or fail_fast=False to go on in any case"
 FATAL = "Fix it, or give fail_fast=False to go on in any case"
+UNPAID = "Give a budget with trials= or seconds= as well, or what is to be counted: cost=st.Money(per_hour=...)"
 TOO_MANY = "Fix it, or give a larger max_failures"
 
 
@@ -42,11 +47,23 @@ class FailureLimit:
     fail_fast: bool = True
     max_failures: int | None = None
     failures: int = 0
+    unpaid: int = 0  # since something was spent
+    _spent: float = 0.0
     _kinds: list[str] = field(default_factory=list)
 
-    def count(self, trial: Trial, evaluation: Evaluation, *, succeeded: bool) -> ObjectiveError | None:
-        """Count a failed trial; the error that ends the run, or None. ``succeeded``: some trial of the study has."""
+    def count(
+        self, trial: Trial, evaluation: Evaluation, *, succeeded: bool, spent: float | None = None
+    ) -> ObjectiveError | None:
+        """Count a failed trial; the error that ends the run, or None. ``succeeded``: some trial of the study has.
+
+        ``spent``: what the study has spent, if this trial has cost nothing and cost is the only limit; None otherwise.
+        """
         self.failures += 1
+        if spent is not None:
+            self.unpaid, self._spent = self.unpaid + 1 if spent == self._spent else 1, spent
+        if self.unpaid >= MAX_UNPAID_FAILURES:
+            what = f"{MAX_UNPAID_FAILURES} trials have failed without a cost, so the budget in cost does not limit them"
+            return self._error(what, trial, evaluation, UNPAID)
         if self.max_failures is not None and self.failures > self.max_failures:
             failed = f"{plural(self.failures, 'trial')} of this run {'has' if self.failures == 1 else 'have'} failed"
             return self._error(f"{failed}, and max_failures={self.max_failures}", trial, evaluation, TOO_MANY)

@@ -259,7 +259,9 @@ class Runner:
             return
         history = self.state.history
         succeeded = bool((history.table.having(State.DONE) & ~history.table.added[: len(history)]).any())
-        if (error := self.failures.count(trial, evaluation, succeeded=succeeded)) is not None:
+        free = trial.cost is None and self.budget.trials is None and self.budget.seconds is None
+        spent = history.spent if free else None
+        if (error := self.failures.count(trial, evaluation, succeeded=succeeded, spent=spent)) is not None:
             raise error
 
     def confirm_recommendation(self, verdict: Verdict) -> Verdict:
@@ -345,7 +347,8 @@ class Runner:
         def left() -> Allowance:
             cost = None if budget.cost is None else budget.cost - state.history.spent
             seconds = None if budget.seconds is None else budget.seconds - self.clock.total
-            return Allowance(cost, seconds, state.settings.price_of_a_second)
+            price = state.settings.price_of_a_second if state.settings.time_has_a_price else 0.0
+            return Allowance(cost, seconds, price)
 
         def folder() -> Path:
             # by the record, since the objective may have changed its own copy of the config

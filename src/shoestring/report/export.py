@@ -1,10 +1,12 @@
-"""The trials of a study as a flat table: CSV text, or a DataFrame of pandas.
+"""The trials of a study in other formats: as a flat table (CSV, Parquet, a DataFrame of pandas) or as JSON lines.
 
 There is one row for each trial, and one column for each parameter, fidelities included. Columns with a prefix hold what not all
 trials have:
 
     metric_NAME   a metric              fold_0, fold_1, ...   the folds of a cross-validation
     attr_NAME     an attribute          param_NAME            a parameter whose name is that of another column
+
+JSON lines hold all of a trial, one object on a line: reports, suggestion and traceback too.
 
 In CSV, a text that a spreadsheet would take for a formula, such as ``=1+1``, begins with an apostrophe: a file that is opened
 must not run what another person has written into a name or an error. Numbers stay as they are.
@@ -17,6 +19,7 @@ import io
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ FIRST_COLUMNS = ("number", "state", "value", "cost", "seconds")
 LAST_COLUMNS = ("predicted", "predicted_cost", "expected_gain", "by", "why", "effort", "added", "error", "asked_at")
 FORMULA_BEGINNINGS = ("=", "+", "-", "@", "\t", "\r", "\n")  # of a cell that a spreadsheet may compute
 NO_PANDAS = "to_dataframe needs pandas, which is not installed: pip install pandas"
+NO_PYARROW = "Parquet needs pyarrow, which is not installed: pip install pyarrow"
 
 Cells = list[Any]
 
@@ -47,11 +51,63 @@ def to_csv(history: History) -> str:
     return "".join(lines)
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a text to a file. If it is a new one, only this user may read it: it may hold what others should not see."""
-    data = text.encode("utf-8", "backslashreplace")  # an error may hold half a character, which UTF-8 does not
+def to_jsonl(history: History) -> str:
+    """The trials as JSON lines: all fields of a trial, as ``Trial.from_dict`` reads them."""
+    return "".join(json.dumps(trial.to_dict()) + "\n" for trial in history)
+
+
+def to_parquet(history: History) -> bytes:
+    """The trials as a Parquet file, with the columns of ``to_dataframe``; an ImportError without pyarrow.
+
+    A column whose values are not all numbers, all texts or all true and false is JSON text.
+    """
+    try:
+        arrow: Any = import_module("pyarrow")
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError:
+        raise ImportError(NO_PYARROW) from None
+    further = further_columns(history)
+    number, text = arrow.float64(), arrow.string()
+    columns = {
+        "number": arrow.array([trial.number for trial in history], arrow.int64()),
+        "state": arrow.array([str(trial.state) for trial in history], text),
+        **{name: arrow.array([getattr(trial, name) for trial in history], number) for name in ("value", "cost", "seconds")},
+    }
+    for name in history.space:
+        columns[parameter_column(name, history.space, further)] = _arrow(arrow, [trial.config.get(name) for trial in history])
+    columns |= {name: _arrow(arrow, cells) for name, cells in further.items()}
+    known = {"predicted": "predicted", "predicted_cost": "cost", "expected_gain": "gain"}
+    for column, key in known.items():
+        columns[column] = arrow.array([trial.suggestion.get(key) for trial in history], number)
+    times = [None if trial.asked_at is None else datetime.fromtimestamp(trial.asked_at, UTC) for trial in history]
+    columns |= {
+        "by": _arrow(arrow, [trial.suggestion.get("by") for trial in history]),
+        "why": _arrow(arrow, [trial.suggestion.get("why") for trial in history]),
+        "effort": arrow.array([effort_of(trial) for trial in history], text),
+        "added": arrow.array([trial.added for trial in history], arrow.bool_()),
+        "error": _arrow(arrow, [trial.error for trial in history]),
+        "asked_at": arrow.array(times, arrow.timestamp("us", tz="UTC")),
+    }
+    sink = arrow.BufferOutputStream()
+    parquet.write_table(arrow.table(columns), sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def write_private(path: Path, content: str | bytes) -> None:
+    """Write a text or bytes to a file. If it is a new one, only this user may read it: it may hold what others should not see."""
+    data = content if isinstance(content, bytes) else utf8(content)
     with open(path, "wb", opener=lambda name, flags: os.open(name, flags, PRIVATE_FILE)) as file:
         file.write(data)
+
+
+def utf8(text: str) -> bytes:
+    """A text as UTF-8. An error or a name may hold half a character, which UTF-8 does not: that is escaped."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def whole_characters(cell: Any) -> Any:
+    """A cell that is a text without half characters, which the columns of pandas and Arrow do not hold."""
+    return utf8(cell).decode() if isinstance(cell, str) else cell
 
 
 def to_dataframe(history: History) -> Any:
@@ -80,7 +136,7 @@ def to_dataframe(history: History) -> Any:
         absent = all(value is None for value in values)
         columns[parameter_column(name, history.space, further)] = numbers(values) if absent else pandas.Series(values)
     for name, cells in further.items():
-        columns[name] = pandas.Series(cells) if name.startswith("attr_") else numbers(cells)
+        columns[name] = pandas.Series([whole_characters(cell) for cell in cells]) if name.startswith("attr_") else numbers(cells)
     columns |= {
         "predicted": numbers(known("predicted")),
         "predicted_cost": numbers(known("cost")),
@@ -89,7 +145,7 @@ def to_dataframe(history: History) -> Any:
         "why": pandas.Series(known("why")),
         "effort": pandas.Series([effort_of(trial) for trial in history]),
         "added": pandas.Series([trial.added for trial in history], dtype="bool"),
-        "error": pandas.Series([trial.error for trial in history]),
+        "error": pandas.Series([whole_characters(trial.error) for trial in history]),
         "asked_at": pandas.Series(pandas.to_datetime([trial.asked_at for trial in history], unit="s", utc=True)),
     }
     return pandas.DataFrame(columns)
@@ -127,6 +183,18 @@ def _by_name(history: History, prefix: str, mapping_of: Callable[[Trial], Any]) 
 
 def _nth(values: Sequence[float] | None, place: int) -> float | None:
     return values[place] if values is not None and place < len(values) else None
+
+
+def _arrow(arrow: Any, cells: Cells) -> Any:
+    """A column of Parquet: of numbers, of true and false or of texts where all cells are, else of JSON."""
+    kinds = {type(cell) for cell in cells if cell is not None}
+    if kinds <= {int, float} and kinds:
+        whole = kinds == {int} and all(cell is None or abs(cell) < 1 << 63 for cell in cells)
+        return arrow.array(cells if whole else [None if cell is None else float(cell) for cell in cells])
+    if kinds == {bool}:
+        return arrow.array(cells, arrow.bool_())
+    texts = [cell if cell is None or kinds == {str} else json.dumps(cell) for cell in cells]
+    return arrow.array([whole_characters(cell) for cell in texts], arrow.string())
 
 
 def _line(cells: Cells) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
-from .._format import amount, config_text, duration, plural, rounded, value_text
+from .._format import amount, config_text, duration, plural, rounded, uncertain
 from .._optuna_names import OF_A_RESULT, hint_attributes
 from ..budget import Budget
 from ..data.history import History
@@ -21,7 +20,9 @@ from ..state.study_state import StudyState
 from ..surrogate.base import Surrogate, training_size
 from ..termination.base import Verdict
 from ..termination.overfitting import check_folds
-from .export import to_csv, to_dataframe, write_private
+from ..termination.regret import standard_error
+from .export import to_csv, to_dataframe, to_jsonl, to_parquet, write_private
+from .notebook_view import result_html
 from .summary import Ending, differs, effort_text, failures_text, next_step, summary_text, trials_text, used_text
 
 
@@ -136,6 +137,29 @@ class Result:
             write_private(Path(path), text)
         return text
 
+    def to_jsonl(self, path: str | Path | None = None) -> str:
+        """The trials as JSON lines, all fields of one trial on each; also written to ``path`` if it is given.
+
+        >>> result = st.minimize(lambda config: config["x"] ** 2, st.Space(x=st.Float(-1, 1)), budget=2)
+        >>> len(result.to_jsonl().splitlines())
+        2
+        """
+        text = to_jsonl(self.history)
+        if path is not None:
+            write_private(Path(path), text)
+        return text
+
+    def to_parquet(self, path: str | Path) -> None:
+        """Write the trials to a Parquet file with the columns of ``to_dataframe``; an ImportError if pyarrow is not installed.
+
+        >>> result = st.minimize(lambda config: config["x"] ** 2, st.Space(x=st.Float(-1, 1)), budget=2)
+        >>> try:
+        ...     result.to_parquet("trials.parquet")
+        ... except ImportError:  # Parquet needs pyarrow, which is not installed: pip install pyarrow
+        ...     pass
+        """
+        write_private(Path(path), to_parquet(self.history))
+
     def to_dataframe(self) -> Any:
         """The trials as a DataFrame of pandas, one row per trial; an ImportError if pandas is not installed.
 
@@ -155,23 +179,26 @@ class Result:
         """
         return to_dataframe(self.history)
 
-    def rows(self, ending: Ending = "returned") -> list[tuple[str, str]]:
+    def rows(self, ending: Ending = "returned", *, fit: bool = True) -> list[tuple[str, str]]:
         """The summary as pairs of label and text.
 
         ``ending``: how the run has ended, if not with this result: it is "raised" or "terminated" after an interruption.
+        ``fit``: whether a model may be fitted for what is recommended; without it, that is there if it is known already.
         """
         history, best = self.history, self.history.best
         nothing_new = self.stop.stop and 0 < self.before == len(history)
         rows = [("trials", trials_text(history, nothing_new=nothing_new)), *self._used_rows(), *resumed_rows(history)]
         rows += [("best", "nothing has succeeded yet")] if best is None else self._best_rows(best)
-        if best is not None and ending == "returned":  # a model is fitted for it, and an interruption should not wait
+        may_fit = fit or "recommended" in vars(self)
+        if best is not None and ending == "returned" and may_fit:  # an interruption should not wait for a model
             rows += self._recommended_rows(best)
         if failures := failures_text(history):
             rows.append(("failed", failures))
         done = history.number_of(State.DONE)
         if (part := training_size(self.study.model, done, len(history.space))) is not None:
             rows.append(("model", f"learns from {part:,} of {done:,} trials"))
-        rows.append(("stopped", self.stop.reason))
+        if self.stop.stop:
+            rows.append(("stopped", self.stop.reason))
         if (folds := check_folds(history)) is not None and folds.overfits:
             rows.append(("overfitting", folds.text))
         checked = self.study.checked
@@ -195,8 +222,9 @@ class Result:
         return rows if seconds is None else [*rows, ("time", f"{duration(self.seconds)} of {duration(seconds)}")]
 
     def _best_rows(self, best: Trial) -> list[tuple[str, str]]:
-        """The best trial, and its metrics."""
-        rows = [("best", f"{rounded(best.value)} (trial {best.number})"), ("config", config_text(best.config))]
+        """The best trial, with the standard error of its folds, and its metrics."""
+        value = uncertain(best.value, standard_error(best.folds))
+        rows = [("best", f"{value} (trial {best.number})"), ("config", config_text(best.config))]
         if best.metrics:
             rows.append(("metrics", ", ".join(f"{name} = {rounded(value)}" for name, value in best.metrics.items())))
         return rows
@@ -233,33 +261,12 @@ class Result:
         return f"Result(best={value}, trials={self.history.trials_started}, spent={spent}, stop={self.stop.reason!r})"
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(label)}</th><td style='text-align:left'>{_html(text)}</td></tr>"
-            for label, text in self.rows()
-        )
-        top = self.history.ranked()[:5]
-        names = list(self.history.space)
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in ("trial", "value", "cost", *names))
-        body = "".join(
-            "<tr>" + "".join(
-                f"<td>{html.escape(text)}</td>"
-                for text in (
-                    str(trial.number), rounded(trial.value), rounded(trial.cost),
-                    *(value_text(trial.config[name]) if name in trial.config else "" for name in names),
-                )
-            ) + "</tr>"
-            for trial in top
-        )
-        return f"<table>{cells}</table><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return result_html(lambda: self.rows(fit=False), self.history, self.unit, lambda: repr(self))
 
 
 def _left_of_the_budget(limit: float, used: float, unit: str) -> str:
     """What is left of a limit, in words; empty if that vanishes when it is rounded."""
     return f"{amount(limit - used, unit)} of the budget" if used < limit and differs(used, limit, unit) else ""
-
-
-def _html(text: str) -> str:
-    return html.escape(text).replace("\n", "<br>")
 
 
 def resumed_rows(history: History) -> list[tuple[str, str]]:

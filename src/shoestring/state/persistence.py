@@ -106,6 +106,8 @@ def adopt_settings(settings: StudySettings, found: StudyRecord) -> None:
         settings.direction = found.settings["direction"]  # ``minimize`` or ``maximize`` says so if this is the wrong one
     if settings.budget is None:
         settings.budget = read_budget_dict(found.settings)
+    if "cost" not in settings.code and "cost" in (kept := found.settings.get("code") or {}):  # its meter, as its unit
+        settings.code = {**settings.code, "cost": kept["cost"]}
     changed = [name for name in ("seed", "initial", "unit") if given[name] != getattr(settings, name)]
     if changed:
         own = ", ".join(f"{name}={getattr(settings, name)}" for name in changed)
@@ -159,9 +161,14 @@ def load_arguments(record: StudyRecord, code: Mapping[str, Any]) -> dict[str, An
                 f"study {record.name!r} was made with a {part} that has no text to store; give it again: "
                 f"Study.load(storage, {record.name!r}, {part}=...), or register its class: st.register(...)"
             )
-        if not (part == "model" and text == "auto"):
+        if not (part in ("model", "cost") and text == "auto"):
             arguments[part] = read_code(part, text)
-    return arguments | dict(code)
+    return without_price(arguments | dict(code))
+
+
+def without_price(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a study: what an hour costs is said by its meter, where it has one."""
+    return arguments | {"per_hour": None} if arguments.get("cost") is not None else arguments
 
 
 def known_space(record: StudyRecord | None, space: Space, extend: bool) -> Space:

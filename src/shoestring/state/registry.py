@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from ..acquisition.base import Acquisition
 from ..cost.base import CostModel
+from ..cost.meter import HOW_TO_WRITE, Meter, meter_text
 from ..errors import MethodError
 from ..search.base import SearchMethod
 from ..surrogate.base import Surrogate
@@ -38,6 +39,7 @@ METHODS = (
     "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "TraceKG", "MES", "ES", "PES",
 )  # fmt: skip
 COSTS = ("AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost")
+METERS = ("WallTime", "CPUTime", "GPUTime", "Energy", "Money")
 SUBSETS = ("RandomSubset", "KMeansSubset", "SeedSubset")
 RULES = ("RegretBound", "SureBound", "RegretBelow", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop")
 KINDS = {  # what may stand in the text of each part of a study
@@ -46,6 +48,7 @@ KINDS = {  # what may stand in the text of each part of a study
     "model": ("GP", "VFE", "FITC", *SUBSETS),
     "cost_model": COSTS,
     "subset": SUBSETS,
+    "cost": METERS,
 }
 INNER = {"stop": "cost_model", "model": "subset"}  # what may be an argument in the text of a part
 NONE = {"stop": "none", "subset": "none"}  # where None is a choice, and not the default
@@ -55,6 +58,7 @@ BASES: dict[str, tuple[type, ...]] = {
     "model": (Surrogate,),
     "cost_model": (CostModel,),
     "subset": (Subset,),
+    "cost": (Meter,),
 }
 
 Registered = TypeVar("Registered", bound=type)
@@ -65,8 +69,8 @@ _read_entry_points: set[str] = set()
 def register(cls: Registered) -> Registered:
     """Give a class from outside its name in stored studies, in ``replay`` and on the command line. Also as a decorator.
 
-    Use it for a class of your own that derives from st.Acquisition, st.SearchMethod, st.StopRule, st.Surrogate or st.CostModel: a
-    study that uses it can then be opened by ``Study.load``.
+    Use it for a class of your own that derives from st.Acquisition, st.SearchMethod, st.StopRule, st.Surrogate, st.CostModel or
+    st.Meter: a study that uses it can then be opened by ``Study.load``.
 
     >>> from dataclasses import dataclass
     >>> @st.register
@@ -81,7 +85,7 @@ def register(cls: Registered) -> Registered:
     if not isinstance(cls, type):
         raise MethodError(f"st.register takes a class, not {cls!r}")
     if kind_of(cls) is None:
-        wanted = "st.Acquisition, st.SearchMethod, st.StopRule, st.Surrogate or st.CostModel"
+        wanted = "st.Acquisition, st.SearchMethod, st.StopRule, st.Surrogate, st.CostModel or st.Meter"
         raise MethodError(f"{cls.__name__} cannot be registered: derive it from {wanted}")
     if cls.__name__.lower() in {name.lower() for names in KINDS.values() for name in names}:
         raise MethodError(f"{cls.__name__} is the name of a class of this library; give yours another name")
@@ -90,7 +94,7 @@ def register(cls: Registered) -> Registered:
 
 
 def kind_of(cls: type) -> str | None:
-    """The part of a study that a class can be: method, stop, model, cost_model or subset."""
+    """The part of a study that a class can be: method, stop, model, cost_model, subset or cost."""
     return next((kind for kind, bases in BASES.items() if issubclass(cls, bases)), None)
 
 
@@ -134,8 +138,21 @@ def read_stop(text: str) -> Any:
     return read_code("stop", text)
 
 
+def read_meter(given: Any) -> Meter | None:
+    """The meter that ``cost=`` stands for: a word such as "cpu", a call such as "Money(per_hour=2.5)", or a meter."""
+    meter = given
+    if isinstance(given, str):
+        try:
+            meter = read_code("cost", meter_text(given))
+        except MethodError as error:
+            raise MethodError(f"{error}; {HOW_TO_WRITE}") from None
+    if meter is not None and not isinstance(meter, Meter):
+        raise MethodError(f"cost={given!r} is no meter; {HOW_TO_WRITE}")
+    return meter
+
+
 def read_code(what: str, text: str) -> Any:
-    """The method, rule, model, cost model or subset that a text stands for."""
+    """The method, rule, model, cost model, subset or meter that a text stands for."""
     word = text.strip().lower()
     if word == "auto" or word == NONE.get(what):
         return word if word == "auto" else None
@@ -199,7 +216,7 @@ def argument(tree: ast.expr, known: Mapping[str, Any]) -> Any:
 
 
 def unreadable(text: str, what: str) -> MethodError:
-    call = "EIAlpha(0.5)" if what == "method" else "SureBound(0.01) | Patience(30)"
+    call = {"method": "EIAlpha(0.5)", "cost": "Money(per_hour=2.5)"}.get(what, "SureBound(0.01) | Patience(30)")
     return MethodError(f"{what} {text!r} cannot be read; write a name or {call}; the names are {', '.join(names_of(what))}")
 
 

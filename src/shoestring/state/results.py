@@ -139,6 +139,8 @@ class Results:
     ) -> Trial:
         price, space = self.state.settings.price_of_a_second, self.state.space
         finished = finish_trial(trial, outcome, error, seconds, price=price, space=space, **how)
+        if not self.state.settings.time_has_a_price and not told_cost(outcome, how.get("reports", ())):
+            finished = self._without_price(finished)
         late = trial.state is State.RUNNING or awaits_late_result(trial)  # a late result is a result
         kept = self.state.close(finished) if late else trial
         same = (kept.state, kept.value, kept.error) == (finished.state, finished.value, finished.error)
@@ -146,16 +148,42 @@ class Results:
             return kept
         raise TrialError(f"trial {trial.number} is already {kept.state} with value {kept.value}; it cannot be changed")
 
+    def _without_price(self, trial: Trial) -> Trial:
+        """The cost of a trial for which none is known, where seconds have no price.
+
+        With a meter, which was lost with its worker: its seconds, at the rate of the trials that were measured. Without one, a
+        failed trial has no cost: seconds are none.
+        """
+        if "cost" in self.state.settings.code:
+            known = [each for each in self.state.trials if each.cost is not None and each.seconds and not each.added]
+            cost, seconds = sum(each.cost or 0.0 for each in known), sum(each.seconds or 0.0 for each in known)
+            return replace(trial, cost=cost / seconds * trial.seconds if known and trial.seconds is not None else None)
+        return replace(trial, cost=None) if trial.state is State.FAILED else trial
+
     def _warn_of_unit(self, trial: Trial) -> None:
-        """Say so once when seconds are counted as if they were the study's unit."""
+        """Say so once when seconds are counted as if they were the study's unit, or when a failed trial costs nothing."""
         settings = self.state.settings
-        if settings.time_has_a_price or trial.cost is None or trial.cost != trial.seconds or self.warned_of_unit:
+        if settings.time_has_a_price or self.warned_of_unit or "cost" in settings.code:
+            return
+        if trial.cost is None and trial.state is State.FAILED:
+            self.warned_of_unit = True
+            log.warning(
+                "trial %d has failed and gave no cost, so it counts as 0 %s; report what a trial has cost so far "
+                "(trial.report(value, cost=...)), or say what an hour costs: cost=st.Money(per_hour=...)",
+                trial.number, settings.unit,
+            )  # fmt: skip
+        if trial.cost is None or trial.cost != trial.seconds:
             return
         self.warned_of_unit = True
         log.warning(
             "trial %d gave no cost, so its seconds are counted as %s; return st.Outcome(value, cost=...), "
             "or say what an hour costs: st.Budget(..., per_hour=...)", trial.number, settings.unit,
         )
+
+
+def told_cost(outcome: Outcome, reports: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a trial says what it has cost."""
+    return outcome.cost is not None or any(report["cost"] is not None for report in reports)
 
 
 def merged_outcome(value: float | Outcome | None, error: str | None, **given: Any) -> Outcome:

@@ -1,0 +1,93 @@
+"""Live trials for tests of training callbacks, and stand-ins for libraries that are too large to install here."""
+
+import sys
+import types
+from importlib import import_module
+
+from shoestring.budget import Allowance
+from shoestring.execution.evaluate import LiveTrial
+
+
+def live_trial(space, folder, stop_after=None, **fidelity):
+    """A live trial whose ``should_stop`` is True once so many values were reported."""
+    config = {name: fidelity.get(name, target) for name, target in space.target.items()}
+
+    def prune_reason(reports):
+        return "it does not pay" if stop_after is not None and len(reports) >= stop_after else None
+
+    def make():
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    return LiveTrial(0, config, dict(config), space, Allowance, make, prune_reason)
+
+
+def stand_in(monkeypatch, adapter, modules):
+    """Import an adapter with stand-ins for its library; both are gone after the test."""
+    for name, content in modules.items():
+        module = types.ModuleType(name)
+        vars(module).update(content, __spec__=types.SimpleNamespace(name=name))
+        monkeypatch.setitem(sys.modules, name, module)
+    name = f"shoestring.integrations.{adapter}"
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    module = import_module(name)
+    monkeypatch.setitem(sys.modules, name, module)
+    return module
+
+
+class KerasModel:
+    """The parts of a Keras model that a callback uses, and a ``fit`` that calls it as Keras documents."""
+
+    def __init__(self):
+        self.stop_training, self.weight = False, 0.0
+
+    def save(self, path):
+        with open(path, "w") as file:
+            file.write(str(self.weight))
+
+    def fit(self, epochs, initial_epoch=0, callbacks=()):
+        for callback in callbacks:
+            callback.set_model(self)
+        for epoch in range(initial_epoch, epochs):
+            self.weight += 1.0
+            for callback in callbacks:
+                callback.on_epoch_end(epoch, {"loss": 2 / self.weight, "val_loss": 1 / self.weight})
+            if self.stop_training:
+                break
+
+
+class KerasCallbackBase:
+    def __init__(self):
+        self._model = None
+
+    @property
+    def model(self):
+        return self._model
+
+    def set_model(self, model):
+        self._model = model
+
+
+class LightningTrainer:
+    """The parts of Lightning's trainer that a callback uses."""
+
+    world_size = 1
+    is_global_zero = True
+
+    def __init__(self, max_epochs, callbacks):
+        self.max_epochs, self.callbacks = max_epochs, callbacks
+        self.current_epoch, self.weight, self.should_stop, self.callback_metrics = 0, 0.0, False, {}
+
+    def save_checkpoint(self, path):
+        path.write_text(f"{self.current_epoch + 1} {self.weight}")
+
+    def fit(self, ckpt_path=None):
+        if ckpt_path is not None:
+            epoch, weight = ckpt_path.read_text().split()
+            self.current_epoch, self.weight = int(epoch), float(weight)
+        while self.current_epoch < self.max_epochs and not self.should_stop:
+            self.weight += 1.0
+            self.callback_metrics = {"train_loss": 2 / self.weight, "val_loss": 1 / self.weight}
+            for callback in self.callbacks:
+                callback.on_train_epoch_end(self, None)
+            self.current_epoch += 1
