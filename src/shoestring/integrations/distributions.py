@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._validation import plain
-from ..errors import SpaceError
+from ..errors import ConfigError, SpaceError
 from ..numerics import Array
 from ..space.parameters import Choice, Fidelity, Float, Int
 from ..space.space import Config, Parameter, Space
@@ -83,6 +83,20 @@ def read_space(written: Any) -> Translation:
 def with_condition(parameter: Parameter, when: Mapping[str, Any]) -> Parameter:
     """The parameter with another condition ``when``."""
     return Choice(list(parameter.options), when=when) if isinstance(parameter, Choice) else replace(parameter, when=when)
+
+
+def listed_values(parameter: Parameter) -> list[Any]:
+    """All values of a parameter with separate values, in order."""
+    return [parameter.from_unit(float(u)) for u in parameter.grid_units()]
+
+
+def condition_values(space: Space, child: str, parent: str) -> list[Any]:
+    """The values of the parent under which the child is active: what ``when`` says, as a list."""
+    above, wanted = space[parent], (space[child].when or {})[parent]
+    try:
+        return [above.check(wanted, parent)]
+    except ConfigError:
+        return [above.check(value, parent) for value in wanted]
 
 
 def read_parameter(name: Any, given: Any) -> tuple[Parameter, Decoder | None]:

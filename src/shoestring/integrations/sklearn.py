@@ -18,6 +18,7 @@ try:
     from sklearn.base import is_classifier
     from sklearn.model_selection._search import BaseSearchCV
     from sklearn.utils import check_random_state
+    from sklearn.utils.metaestimators import available_if
     from sklearn.utils.validation import _num_samples, check_is_fitted
 except ImportError as error:
     raise ImportError('ShoestringSearchCV needs scikit-learn: pip install "shoestring[sklearn]"') from error
@@ -33,7 +34,7 @@ from ..storage import open_storage
 from ..study import Study
 from .distributions import Translation, read_space
 from .fingerprint import require_same_search, save_fingerprint, search_fingerprint
-from .sklearn_executor import CandidateExecutor, Evaluate, FixedSplits, with_fold_sizes
+from .sklearn_executor import CandidateExecutor, Evaluate, FixedSplits, search_callbacks, with_fold_sizes
 from .sklearn_results import evaluated
 
 __all__ = ["ShoestringSearchCV"]
@@ -139,6 +140,14 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
             del self._data, self._fit_params
         return self
 
+    @available_if(lambda self: hasattr(self.estimator, "set_output"))  # type: ignore[untyped-decorator]
+    def set_output(self, *, transform: str | None = None) -> ShoestringSearchCV:
+        """Set what ``transform`` returns, such as "pandas": the estimator's own ``set_output``, also after ``fit``."""
+        self.estimator.set_output(transform=transform)
+        if hasattr(self, "best_estimator_"):
+            self.best_estimator_.set_output(transform=transform)
+        return self
+
     @property
     def history_(self) -> History:
         """The study's trials."""
@@ -158,8 +167,13 @@ class ShoestringSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     # -- the search --------------------------------------------------------------------------------------------------
 
-    def _run_search(self, evaluate_candidates: Evaluate) -> None:
+    def _run_search(self, evaluate_candidates: Evaluate, *, callback_ctx: Any = None) -> None:
+        """Search; ``callback_ctx`` is given by versions of scikit-learn with callbacks (from 1.9)."""
         translation, budget = self._translation(), self._limits()
+        with search_callbacks(callback_ctx, self, evaluate_candidates, budget.trials) as evaluate:
+            self._search(translation, budget, evaluate)
+
+    def _search(self, translation: Translation, budget: Budget, evaluate_candidates: Evaluate) -> None:
         study, splits = self._open_study(translation, budget, evaluate_candidates)
         study.rule = with_fold_sizes(study.rule, splits.test_sizes, splits.train_sizes)
         executor = CandidateExecutor(

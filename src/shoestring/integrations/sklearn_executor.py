@@ -12,8 +12,9 @@ import itertools
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -68,6 +69,9 @@ class FixedSplits:
         """Draw the folds before anything is fitted. This is a call of ``evaluate``, which knows what a splitter is given."""
         with suppress(_Drawn):
             evaluate([], cv=_DrawOnly(self))
+        if not self.folds:
+            said = "No fits were performed. Was the CV iterator empty? Were there no candidates?"  # in scikit-learn's words
+            raise MethodError(f"{said} Give a cv with a split or more")
 
     def split(self, X: Any, y: Any = None, **params: Any) -> Iterator[tuple[Any, Any]]:
         if not self.folds:
@@ -249,6 +253,33 @@ class CandidateExecutor:
         self.results.update(table)
 
 
+@contextmanager
+def search_callbacks(context: Any, search: Any, evaluate: Evaluate, most: int | None) -> Iterator[Evaluate]:
+    """``evaluate`` such that scikit-learn's callbacks hear of every fit, as parts of one task of the search.
+
+    context  of the callbacks, None in versions of scikit-learn without them;   most  candidates; None: not known
+    """
+    if context is None:
+        yield evaluate
+        return
+    fits = None if most is None else most * search.n_splits_
+    task = context.subcontext(task_name="search", max_subtasks=fits, sequential_subtasks=False)
+    task.call_on_fit_task_begin(estimator=search)
+    yield partial(evaluate, callback_ctx=_NumberedTasks(task))
+    task.call_on_fit_task_end(estimator=search)
+
+
+class _NumberedTasks:
+    """A context of callbacks that numbers its subtasks on: scikit-learn numbers those of every round from 0."""
+
+    def __init__(self, task: Any) -> None:
+        self.task, self.made = task, 0
+
+    def subcontext(self, *, task_name: str, task_id: int) -> Any:
+        self.made += 1
+        return self.task.subcontext(task_name=task_name, task_id=self.made - 1)
+
+
 def hand_over(evaluate: Evaluate, fits: list[Fit]) -> dict[str, Any] | None:
     """Hand stored fits to scikit-learn as if it had made them; returns the dict in which it expects the results.
 
@@ -256,7 +287,7 @@ def hand_over(evaluate: Evaluate, fits: list[Fit]) -> dict[str, Any] | None:
     a variable of the function that encloses ``evaluate``. None if there is no such variable: then something must be fitted.
     """
     try:
-        enclosing = inspect.getclosurevars(evaluate).nonlocals
+        enclosing = inspect.getclosurevars(evaluate.func if isinstance(evaluate, partial) else evaluate).nonlocals
     except TypeError:
         return None
     made, results = enclosing.get("all_out"), enclosing.get("results")
