@@ -1,0 +1,242 @@
+"""Studies, both ways: an Optuna study becomes a study of this library, and the other way round.
+
+    here                       in Optuna
+    done, at the target        COMPLETE
+    done, below the target     PRUNED, with its value at its step
+    failed                     FAIL; the error is the user attribute "error"
+    running                    RUNNING;   queued  WAITING;   abandoned  FAIL, with the user attribute "error"
+    cost, seconds              the user attribute "cost", the duration
+    reports                    intermediate values: the step is the fidelity
+    folds                      as optuna.terminator.report_cross_validation_scores keeps them
+    attrs, metrics             user attributes
+
+Optuna stores no space and no conditions. A study that was exported carries its space as the user attribute SPACE_KEY, and has it
+again when it is imported. For all others the space is that of the trials: see ``optuna_spaces``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+try:
+    import optuna
+    from optuna.distributions import BaseDistribution
+    from optuna.trial import FrozenTrial, TrialState
+except ImportError as error:
+    raise ImportError('this needs Optuna: pip install "shoestring[optuna]"') from error
+
+from ..data.intermediate import PRUNED, truncated
+from ..data.outcome import read_attr
+from ..data.trial import State, Trial
+from ..errors import ConfigError, OutcomeError, SpaceError, StudyError
+from ..space.parameters import Fidelity
+from ..space.space import Space
+from ..study import Study
+from .optuna_mirror import CV_SCORES_KEY, MirrorOptions, OptunaTrials, last_value, to_trial
+from .optuna_sampler import require_one_objective
+from .optuna_spaces import conditions_of, external_value, from_distributions, merged_widest, to_distribution
+
+SPACE_KEY = "shoestring:space"  # user attribute of an exported study
+SKIPPED_STATES = (TrialState.RUNNING, TrialState.WAITING)
+
+
+# -- from Optuna --------------------------------------------------------------------------------------------------------
+
+
+def from_optuna(
+    study: optuna.Study, *, cost: str | None = "seconds", leave_out: Iterable[str] = (), step: str = "step", **options: Any
+) -> Study:
+    """An Optuna study as a study of this library, with all trials that have ended.
+
+    Values, states, intermediate values, durations, folds and user attributes are kept. The trials count as added: they take
+    nothing from a budget. Configs that wait in Optuna are enqueued; running trials are left out.
+
+    cost        what a trial has cost: "seconds" (its duration), the name of a user attribute, or None
+    leave_out   names of parameters to leave out
+    step        the name of the fidelity, where trials report intermediate values
+    options     of ``st.Study``: method, stop, seed, storage, name, ...
+
+    >>> import optuna
+    >>> from shoestring.integrations.optuna import from_optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> theirs = optuna.create_study(study_name="demo")
+    >>> theirs.optimize(lambda trial: trial.suggest_float("x", 0, 1), n_trials=3)
+    >>> study = from_optuna(theirs)
+    >>> study.name, len(study.history), study.best.value == theirs.best_value
+    ('demo', 3, True)
+    """
+    require_one_objective(study)
+    trials = study.get_trials(deepcopy=False)
+    space, shift = space_of(study, trials, set(leave_out), step)
+    direction = study.direction.name.lower()
+    options = {"name": study.study_name, "direction": direction, **options}
+    if cost not in (None, "seconds"):
+        options.setdefault("unit", cost)
+    ours = Study(space, **options)
+    with ours.state.lock:
+        for frozen in trials:
+            if frozen.state in SKIPPED_STATES:
+                continue
+            trial = imported(frozen, space, shift, cost)
+            if trial is not None:
+                ours.state.add(trial)
+    for frozen in trials:
+        waiting = frozen.system_attrs.get("fixed_params") if frozen.state is TrialState.WAITING else None
+        if waiting:
+            ours.enqueue({name: value for name, value in waiting.items() if name in space})
+    for name, value in study.user_attrs.items():
+        if name != SPACE_KEY:
+            ours.set_attr(name, value)
+    return ours
+
+
+def space_of(study: optuna.Study, trials: Iterable[FrozenTrial], leave_out: set[str], step: str) -> tuple[Space, int]:
+    """The space of an Optuna study, and what its fidelity is above the step; a SpaceError names what cannot be expressed."""
+    known = OptunaTrials("minimize", MirrorOptions())
+    known.update(list(trials))
+    steps = known.steps if known.steps is not None and known.steps[0] < known.steps[1] else None
+    if (stored := study.user_attrs.get(SPACE_KEY)) is not None:
+        return Space.from_json(stored), 0
+    distributions: dict[str, list[BaseDistribution]] = {}
+    for frozen in known.trials:
+        for name, each in frozen.distributions.items():
+            if name not in leave_out and not each.single():
+                distributions.setdefault(name, []).append(each)
+    if not distributions:
+        raise StudyError(f"study {study.study_name!r} has no space: no trial has a parameter; run a trial in Optuna first")
+    widest = {name: merged_widest(each) for name, each in distributions.items()}
+    conditions, unexplained = conditions_of(known.configs, widest)
+    if unexplained:
+        names = ", ".join(name for group in unexplained for name in group)
+        how = "leave them out: from_optuna(study, leave_out=[...])"
+        raise SpaceError(f"{names}: only some trials have them, and no other parameter explains which ones; {how}")
+    when = {
+        name: {parent: [external_value(widest[parent], each) for each in values] for parent, values in entry.items()}
+        for name, entry in conditions.items()
+    }
+    parameters = dict(from_distributions(widest, when))
+    if steps is not None and step in parameters:
+        raise SpaceError(f"there is a parameter {step!r} already; give the steps another name: from_optuna(study, step=...)")
+    shift = 0 if steps is None or steps[0] > 0 else 1 - steps[0]  # steps that begin at 0: the fidelity is the number of steps
+    if steps is not None:
+        parameters[step] = Fidelity(steps[0] + shift, steps[1] + shift)
+    return Space(parameters), shift
+
+
+def imported(frozen: FrozenTrial, space: Space, shift: int, cost: str | None) -> Trial | None:
+    """A finished trial of Optuna as a record in this space; None if it lacks a parameter, as a trial that failed early may."""
+    plain = {name: value for name, value in frozen.params.items() if name in space}
+    try:
+        config = space.check(plain)
+    except ConfigError:
+        return None
+    fidelity = next(iter(space.fidelities), None)
+    trial = to_trial(frozen, 0, config, None, cost)
+    attrs = {name: value for name, value in frozen.user_attrs.items() if name not in (cost, "error")}
+    began = None if frozen.datetime_start is None else frozen.datetime_start.timestamp()
+    asked = {name: config[name] for name in space.fidelities}
+    trial = replace(trial, added=True, asked_at=began, attrs=readable(attrs), fidelity=asked)
+    trial = replace(trial, suggestion={"by": "Optuna", "why": "imported"})
+    if trial.state is State.FAILED and "error" in frozen.user_attrs:
+        trial = replace(trial, error=str(frozen.user_attrs["error"]))
+    if fidelity is None:
+        return trial
+    reports: tuple[dict[str, Any], ...] = tuple(
+        {"value": float(value), "fidelity": {fidelity: each + shift}, "cost": None}
+        for each, value in sorted(frozen.intermediate_values.items())
+        if math.isfinite(value)
+    )
+    trial = replace(trial, reports=reports)
+    if frozen.state is TrialState.PRUNED and last_value(frozen) is not None:
+        reached = {fidelity: reports[-1]["fidelity"][fidelity]}
+        if reached[fidelity] < space.target[fidelity]:
+            trial = truncated(trial, {**asked, **reached}, {"kind": PRUNED, "reason": "pruned in Optuna"})
+    return trial
+
+
+def readable(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    """User attributes, those that JSON cannot hold as text."""
+    found: dict[str, Any] = {}
+    for name, value in attrs.items():
+        try:
+            found[name] = read_attr(name, value)
+        except OutcomeError:
+            found[name] = repr(value)
+    return found
+
+
+# -- to Optuna ----------------------------------------------------------------------------------------------------------
+
+
+def to_optuna(
+    study: Study, *, storage: Any = None, name: str | None = None, intermediate: bool = True, **options: Any
+) -> optuna.Study:
+    """A study of this library as an Optuna study, with all its trials.
+
+    storage        of Optuna: a URL, a storage object, or None: in memory
+    name           of the study there; its own by default
+    intermediate   False: leave intermediate values out, where steps in Optuna cannot express them
+    options        of ``optuna.create_study``: sampler, pruner, load_if_exists
+
+    >>> from shoestring.integrations.optuna import to_optuna
+    >>> result = st.minimize(lambda c: c["x"], st.Space(x=st.Float(0, 1)), 3, method=st.Random())
+    >>> theirs = to_optuna(result.study, name="exported")
+    >>> len(theirs.trials), theirs.best_value == result.best.value
+    (3, True)
+    """
+    space = study.space
+    distributions = {key: to_distribution(key, each) for key, each in space.items() if not isinstance(each, Fidelity)}
+    traced = next(iter(space.fidelities), None) if intermediate else None
+    if traced is not None:
+        check_steps(study, traced)
+    trials = [exported(trial, study, distributions, traced) for trial in study.history]
+    options = {"storage": storage, "study_name": name or study.name, "direction": study.direction, **options}
+    theirs = optuna.create_study(**options)
+    theirs.set_user_attr(SPACE_KEY, space.to_json())
+    for key, value in study.attrs.items():
+        theirs.set_user_attr(key, value)
+    theirs.add_trials(trials)
+    for queued in study.state.queue:
+        theirs.enqueue_trial({key: value for key, value in queued.config.items() if key in distributions})
+    return theirs
+
+
+def check_steps(study: Study, traced: str) -> None:
+    """A SpaceError if the fidelity of reports is no step: Optuna counts steps in whole numbers, of one kind."""
+    space, how = study.space, "say intermediate=False to leave intermediate values out"
+    if len(space.fidelities) > 1:
+        names = ", ".join(space.fidelities)
+        raise SpaceError(f"{names} are several fidelities, and a trial in Optuna has one kind of step; {how}")
+    fidelity = space[traced]
+    if not isinstance(fidelity, Fidelity) or not fidelity.whole:
+        raise SpaceError(f"{traced} is a fidelity that is no whole number, which a step in Optuna has to be; {how}")
+
+
+def exported(trial: Trial, study: Study, distributions: Mapping[str, BaseDistribution], traced: str | None) -> FrozenTrial:
+    """One trial as Optuna has it."""
+    params = {name: value for name, value in trial.config.items() if name in distributions}
+    below = trial.state is State.DONE and not study.state.at_target(trial)
+    states = {State.DONE: TrialState.PRUNED if below else TrialState.COMPLETE, State.RUNNING: TrialState.RUNNING}
+    state = states.get(trial.state, TrialState.FAIL)
+    steps: dict[int, float] = {}
+    if traced is not None:
+        steps = {int(each["fidelity"][traced]): float(each["value"]) for each in trial.reports if traced in each["fidelity"]}
+        if below and trial.value is not None:
+            steps[int(trial.config[traced])] = trial.value
+    attrs: dict[str, Any] = {**trial.attrs, **trial.metrics}
+    attrs |= {} if trial.cost is None else {"cost": trial.cost}
+    if trial.state in (State.FAILED, State.ABANDONED):
+        attrs["error"] = trial.error or str(trial.state)
+    began = datetime.fromtimestamp(trial.asked_at) if trial.asked_at is not None else datetime.fromtimestamp(0)
+    took = trial.seconds if trial.seconds is not None else trial.cost if study.unit == "s" else None
+    ended = None if trial.state is State.RUNNING else began + timedelta(seconds=took or 0.0)
+    return FrozenTrial(
+        number=0, trial_id=0, state=state, value=trial.value if state is not TrialState.FAIL else None, values=None,
+        datetime_start=began, datetime_complete=ended, params=params, distributions={n: distributions[n] for n in params},
+        user_attrs=attrs, system_attrs={} if trial.folds is None else {CV_SCORES_KEY: list(trial.folds)},
+        intermediate_values=steps,
+    )  # fmt: skip
