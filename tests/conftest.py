@@ -1,3 +1,4 @@
+import gc
 import logging
 import os
 import signal
@@ -15,12 +16,21 @@ from shoestring.state import registry
 from tests.storage.places import Place
 from tests.storage.server import served
 
+gc.disable()  # while the tests are imported: see pytest_runtestloop
+
 settings.register_profile(
     "repeatable", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repeatable")
 
 pytest.register_assert_rewrite("tests.execution.cluster_contract")  # so that what fails there shows its values
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop():
+    """What is imported by now stays: the garbage collector need not visit its half a million objects again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

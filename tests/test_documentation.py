@@ -1,8 +1,11 @@
 """The documentation is true: Python blocks and examples run as they stand, links and module paths exist.
 
 The blocks of one page run in order in one namespace, in an empty folder. A block that is not meant to run has the
-comment ``<!-- not run -->`` on the line above it (an empty line may be between). Examples run as ``__main__``, in this process:
-importing NumPy and scikit-learn once more for each would take longer than the examples do.
+comment ``<!-- not run -->`` on the line above it (an empty line may be between). In the quick tests pictures
+are coarse, and two pages that take long run with fewer trials; in the slow tests these two run as they stand.
+
+Examples run as ``__main__``, in this process: importing NumPy and scikit-learn once more for each would take longer than the
+examples do.
 """
 
 from __future__ import annotations
@@ -22,7 +25,16 @@ ROOT = Path(__file__).parent.parent
 SOURCES = Path(shoestring.__file__).parent
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-ARGUMENTS = {"sklearn_tuning": ["300ms"]}  # its budget
+ARGUMENTS = {  # a budget, or a short form
+    "sklearn_tuning": ["300ms"], "sklearn_pipeline_xgboost": ["2"], "ray_tune_search": ["without-ray"], "optuna_sampler": ["10"],
+}  # fmt: skip
+FEWER = {  # what the quick tests read instead, page by page
+    "docs/fidelities.md": {
+        "budget=16, method=st.LogEI()": "budget=10, method=st.LogEI()", "budget=121": "budget=40",
+        "budget=20, checkpoints": "budget=11, checkpoints",
+    },
+    "docs/plots.md": {"budget=18, workers=2": "budget=13, workers=2", "for seed in range(5)": "for seed in range(2)"},
+}  # fmt: skip
 BLOCK = re.compile(r"(?P<skip><!-- not run -->\n\n?)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -63,13 +75,29 @@ def test_broken_links_are_found(tmp_path: Path) -> None:
     assert broken_links(page) == ["gone.md#", "other.md#gone"]
 
 
+def run_blocks(page: Path, text: str) -> None:
+    space: dict[str, Any] = {"__name__": "page"}
+    for line, code in blocks(text):
+        compiled = compile("\n" * line + code, str(page), "exec", dont_inherit=True)  # an error has the lines of the page
+        exec(compiled, space)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    space: dict[str, Any] = {"__name__": "page"}
-    for line, code in blocks(page.read_text(encoding="utf-8")):
-        compiled = compile("\n" * line + code, str(page), "exec", dont_inherit=True)  # an error has the lines of the page
-        exec(compiled, space)
+    monkeypatch.setattr("shoestring.report.plot.style.DPI", 40)
+    text = page.read_text(encoding="utf-8")
+    for long, short in FEWER.get(page.relative_to(ROOT).as_posix(), {}).items():
+        assert long in text, f"{page.name} has changed: FEWER names what is no longer there"
+        text = text.replace(long, short)
+    run_blocks(page, text)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", FEWER)
+def test_python_blocks_of_long_pages_run_as_they_stand(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_blocks(ROOT / page, (ROOT / page).read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

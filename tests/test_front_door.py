@@ -186,7 +186,7 @@ def noted(config, trial):
     return st.Outcome(config["x"], metrics={"accuracy": 0.93, "loss": float("nan")}, attrs={"rows": 10})
 
 
-@pytest.mark.parametrize("how", [{}, {"workers": 2}], ids=["here", "processes"])
+@pytest.mark.parametrize("how", [{}, {"timeout": 60}], ids=["here", "processes"])
 def test_metrics_and_attributes_are_kept_with_the_trial(how, tmp_path):
     study = st.Study(LINE, st.Random(), storage=tmp_path / "tune.db")
     study.enqueue({"x": 0.2})

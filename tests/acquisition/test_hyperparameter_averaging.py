@@ -151,7 +151,7 @@ def test_every_method_runs_with_costs_a_budget_and_a_mixed_space(method):
         return st.Outcome(mixed_value(config), cost=1.0 + 20 * config["rate"] + config["depth"])
 
     study = st.Study(mixed_space(), method, stop=None, initial=5, model=st.GP(inference="mcmc", sets=2))
-    result = study.minimize(objective, st.Budget(cost=60.0, trials=7))
+    result = study.minimize(objective, st.Budget(cost=60.0, trials=6))
     assert result.recommended is not None
     assert sum(trial.cost for trial in study.history) <= 66.0
 

@@ -103,7 +103,7 @@ def relative_errors(dimensions, count, noise, seed, far):
     return np.exp(accurate_log_kg(belief, optimizer, U[known])) / truth[known] - 1
 
 
-@pytest.mark.parametrize("dimensions", [1, 2])
+@pytest.mark.parametrize("dimensions", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_it_is_accurate_to_two_per_cent_at_every_fidelity(dimensions):
     cases = [(4 * dimensions, 1e-4, 0, 1.2), (8 * dimensions, 1e-2, 1, 0.6)]
     errors = np.concatenate([relative_errors(dimensions, *case) for case in cases])

@@ -33,8 +33,8 @@ def bowl_gradient(config):
 @pytest.mark.usefixtures("little_effort")
 def test_it_runs_on_numbers_and_on_mixed_conditional_spaces(space):
     problem = (mixed_value, mixed_gradient) if "rate" in space else (waves, wave_gradient)
-    history = st.minimize(reporting(*problem), space, 8, method=st.DKG(), seed=0, initial=5, stop=None).history
-    assert len({space.key(trial.config) for trial in history}) == 8
+    history = st.minimize(reporting(*problem), space, 7, method=st.DKG(), seed=0, initial=5, stop=None).history
+    assert len({space.key(trial.config) for trial in history}) == 7
     assert all(space.check(trial.config) == trial.config for trial in history)
 
 
@@ -65,10 +65,10 @@ def test_where_gradients_are_reported_it_suggests_something_else():
 @pytest.mark.usefixtures("little_effort")
 def test_the_points_of_a_batch_differ(method):
     study = study_with_gradients(plane(2), waves, wave_gradient, 8, method=method)
-    points = np.array([list(trial.config.values()) for trial in study.ask_many(3)])
-    distances = np.linalg.norm(points[:, None] - points[None, :], axis=2)[np.triu_indices(3, 1)]
+    points = np.array([list(trial.config.values()) for trial in study.ask_many(2)])
+    distances = np.linalg.norm(points[:, None] - points[None, :], axis=2)[np.triu_indices(2, 1)]
     assert (distances > 1e-3).all()
-    assert len({tuple(trial.config.values()) for trial in study.history}) == 11
+    assert len({tuple(trial.config.values()) for trial in study.history}) == 10
 
 
 CONSTANT = {"x0": 0.0, "x1": 0.0}
@@ -85,7 +85,7 @@ DEGENERATE = {
 
 
 @pytest.mark.parametrize("trials", list(DEGENERATE.values()), ids=list(DEGENERATE))
-@pytest.mark.parametrize("method", [st.DKG(), st.CFDKG()], ids=repr)
+@pytest.mark.parametrize("method", [st.DKG(), pytest.param(st.CFDKG(), marks=pytest.mark.slow)], ids=repr)
 @pytest.mark.usefixtures("little_effort")
 def test_degenerate_cases_give_a_new_point(trials, method):
     study = st.Study(plane(2), method, seed=0, initial=1)
@@ -138,20 +138,20 @@ def test_over_fidelities_and_costs():
 @pytest.mark.usefixtures("little_effort")
 def test_it_runs_while_no_cost_is_known(space):
     study = st.Study(space, st.CFDKG(), seed=0, initial=3, stop=None)
-    for _ in range(5):
+    for _ in range(4):
         trial = study.ask()
         full = trial.config | {name: trial.config.get(name, 1) for name in ("epochs", "rows")}
         study.tell(trial, learning(full).value, gradient=learning(full).gradient)
-    assert len({space.key(trial.config) for trial in study.history}) == 5
+    assert len({space.key(trial.config) for trial in study.history}) == 4
 
 
 @pytest.mark.usefixtures("little_effort")
 def test_the_same_seed_gives_the_same_trials_and_so_does_a_study_stored_half_way():
     whole, part = (st.Study(EPOCHS, st.CFDKG(), seed=3, initial=4, stop=None) for _ in range(2))
-    whole.minimize(learning, 7)
+    whole.minimize(learning, 6)
     part.minimize(learning, 5)
     rest = st.Study.from_json(part.to_json(), st.CFDKG(), stop=None)
-    rest.minimize(learning, 7)
+    rest.minimize(learning, 6)
     assert [trial.config for trial in rest.history] == [trial.config for trial in whole.history]
     assert [trial.suggestion for trial in rest.history] == [trial.suggestion for trial in whole.history]
 

@@ -1,6 +1,7 @@
 """Every module imports from its own layer or from one below it, and no two modules import each other."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import shoestring
@@ -38,17 +39,27 @@ def level_of(module):
     return LEVEL[max(known, key=len)] if known else None
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of(path):
+    """All nodes of its tree: several tests look at each of them."""
+    return tuple(ast.walk(parsed(path)))
+
+
 def imports(path):
     """The modules of shoestring that a file imports when it runs, at its head or inside a function."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     for_types = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         for inner in ast.walk(node)
     }
     package = path.relative_to(ROOT.parent).with_suffix("").parts[:-1]
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if id(node) in for_types or not isinstance(node, ast.ImportFrom):
             continue
         base = list(package[: len(package) - node.level + 1]) if node.level else []
@@ -63,9 +74,8 @@ def imports(path):
 
 def at_head(path):
     """The modules that a file imports when it is imported itself."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     package = path.relative_to(ROOT.parent).with_suffix("").parts[:-1]
-    for node in tree.body:
+    for node in parsed(path).body:
         if isinstance(node, ast.ImportFrom) and node.level:
             parts = [*package[: len(package) - node.level + 1], *(node.module.split(".") if node.module else [])]
             inner = [".".join([*parts[1:], alias.name]) for alias in node.names]
@@ -120,7 +130,7 @@ def test_no_module_of_the_library_is_imported_for_its_types_alone():
         name
         for name, path in MODULES.items()
         if not name.startswith("cli.")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in nodes_of(path)
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
         if any(isinstance(inner, ast.ImportFrom) and inner.level for inner in node.body)
     ]

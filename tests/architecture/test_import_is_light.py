@@ -4,6 +4,8 @@ import sys
 HEAVY = (
     "sklearn", "matplotlib", "optuna", "torch", "sqlalchemy", "dask", "distributed", "ray", "xgboost", "psycopg", "emcee",
     "cloudpickle", "starlette", "jinja2", "uvicorn", "scipy.stats", "scipy.optimize", "scipy.linalg", "scipy.special",
+    "lightgbm", "keras", "lightning", "pytorch_lightning", "mlflow", "wandb", "codecarbon", "pynvml", "pyarrow",
+    "mcp", "pydantic", "jsonschema",
 )  # fmt: skip
 
 

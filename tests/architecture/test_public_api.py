@@ -134,8 +134,8 @@ def test_every_kind_of_budget(budget):
     "method", ["auto", st.Random(), st.Sobol(), st.EI(), st.LogEI(), st.PI(), st.LCB(), st.Hyperband(), st.BOCA()], ids=repr
 )
 def test_every_method(method):
-    result = st.minimize(train, make_space(), 9, method=method, seed=3, initial=6)
-    assert len(result.history) == 9
+    result = st.minimize(train, make_space(), 7, method=method, seed=3, initial=5)
+    assert len(result.history) == 7
     assert all(trial.state == "done" for trial in result.history)
 
 
@@ -145,7 +145,7 @@ def test_every_method(method):
     ids=repr,
 )
 def test_every_model(model):
-    assert len(st.minimize(train, make_space(), 9, model=model, initial=6).history) == 9
+    assert len(st.minimize(train, make_space(), 7, model=model, initial=5).history) == 7
 
 
 def test_every_public_name_is_there_and_an_editor_is_offered_no_other():

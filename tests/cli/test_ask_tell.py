@@ -62,6 +62,7 @@ def test_tell_keeps_metrics_and_attributes(study: st.Study) -> None:
         (["tell", "no", "0", "1"], 1, "no study 'no'"),
         (["enqueue", "hand"], 2, "JSON"),
         (["enqueue", "hand", "{"], 2, "not JSON"),
+        (["enqueue", "hand", "{}"], 2, "no parameter is given; write for example lr=0.01"),
         (["enqueue", "hand", "x"], 2, "KEY=VALUE"),
         (["enqueue", "hand", "x=0.5", "axt=relu"], 1, "axt"),
         (["tell", "hand", "0", "1", "--error", "no"], 2, "a value or an error, not both"),

@@ -49,6 +49,7 @@ def test_the_path_of_the_file_is_printed(here: Path, study: st.Study) -> None:
         ("plot a b history", "at most one study"),
         ("plot history --param x", "--param is for slice, contour, lookahead"),
         ("plot lookahead --param x --param y", "give --param once"),
+        ("plot contour --param x", "contour is drawn over two parameters, not 1; give --param twice"),
         ("plot history --out picture.txt", "must end in one of .png"),
     ],
 )
@@ -58,9 +59,20 @@ def test_a_wrong_command_line_says_what_to_write(here: Path, line: str, message:
     assert message in json.loads(run.stdout)["error"]
 
 
+def test_errors_about_parameters_have_no_words_of_python(here: Path) -> None:
+    space = st.Space(x=st.Float(0, 1), act=st.Choice("a", "b"))
+    made = st.Study(space, storage="shoestring.db", method=st.Random())
+    for act in ("a", "b"):
+        made.add({"x": 0.5, "act": act}, 1.0)
+    run = call("plot", "lookahead", "--param", "act")
+    assert run.exit_code == 1
+    assert "error: --param act is not a number; choose one of x" in run.stderr
+    assert run.stderr.splitlines()[-1] == "next: shoestring plot --help"
+
+
 def test_errors_of_the_study_are_reported(here: Path, study: st.Study, monkeypatch: pytest.MonkeyPatch) -> None:
     run = call("plot", "contour", "--param", "x", "--param", "lr")
-    assert (run.exit_code, "'lr' cannot be drawn; choose from x, y" in run.stderr) == (1, True)
+    assert (run.exit_code, "--param lr: study 'a/b c' has no such parameter; choose from x, y" in run.stderr) == (1, True)
     (here / "a-b-c-timeline.png").mkdir()
     run = call("plot", "timeline", "--json")
     assert (run.exit_code, "could not be saved" in json.loads(run.stdout)["error"]) == (1, True)

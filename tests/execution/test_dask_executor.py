@@ -5,6 +5,7 @@ import signal
 import threading
 import time
 import warnings
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,19 +14,24 @@ from shoestring.execution.factory import make_executor
 from tests.execution import cluster_contract
 from tests.execution.helpers import SPACE, states, until
 
-distributed = pytest.importorskip("distributed", reason="Dask is not installed")
 
-
+@contextmanager
 def cluster():
-    return distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", resources={"slot": 1})
+    """A cluster of one worker for two trials, and a client. Dask is imported here: few of the processes that collect need it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Dask has warnings of its own
+        dask = pytest.importorskip("distributed", reason="Dask is not installed")
+        with (
+            dask.LocalCluster(1, threads_per_worker=2, dashboard_address=None, host="127.0.0.1", resources={"slot": 2}) as there,
+            dask.Client(there, set_as_default=False) as client,
+        ):
+            yield there, client
 
 
 @pytest.fixture(scope="module")
 def client():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Dask has warnings of its own
-        with cluster() as there, distributed.Client(there, set_as_default=False) as client:
-            yield client
+    with cluster() as (_, client):
+        yield client
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
@@ -61,7 +67,7 @@ def test_how_many_run_at_once_follows_from_threads_and_resources(client):
     def workers(executor):
         return make_executor(cluster_contract.bowl, SPACE, executor=executor).workers
 
-    until(lambda: len(client.ncores()) == 2)
+    until(lambda: sum(client.ncores().values()) == 2)
     assert workers(st.DaskExecutor(client)) == 2
     assert workers(client) == 2
     assert workers(client.get_executor(resources={"slot": 1})) == 2
@@ -79,12 +85,10 @@ def test_how_many_run_at_once_follows_from_threads_and_resources(client):
 @pytest.mark.slow
 def test_a_cluster_that_is_gone_ends_the_run_and_loses_nothing():
     study = st.Study(SPACE, st.Random())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with cluster() as there, distributed.Client(there, set_as_default=False) as client:
-            threading.Timer(3.0, there.close).start()
-            with pytest.raises(st.ExecutionError, match="cancelled by the executor"):
-                study.minimize(lambda config: time.sleep(1000), 5, executor=st.DaskExecutor(client))
+    with cluster() as (there, client):
+        threading.Timer(3.0, there.close).start()
+        with pytest.raises(st.ExecutionError, match="cancelled by the executor"):
+            study.minimize(lambda config: time.sleep(1000), 5, executor=st.DaskExecutor(client))
     assert states(study.history) == ["abandoned"] * 2
 
 

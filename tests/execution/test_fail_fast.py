@@ -39,7 +39,7 @@ def test_a_name_that_the_space_does_not_have_ends_it_after_three_trials():
     assert ended.value.trial.number == 2
 
 
-@pytest.mark.parametrize("how", [{}, {"threads": True, "workers": 2}, {"workers": 2}], ids=["here", "threads", "processes"])
+@pytest.mark.parametrize("how", [{}, {"threads": True, "workers": 2}, {"timeout": 60}], ids=["here", "threads", "processes"])
 def test_it_ends_wherever_trials_are_evaluated_with_the_traceback_of_the_objective(how):
     def objective(config):
         return undefined_name  # noqa: F821

@@ -92,6 +92,7 @@ def test_a_signal_does_not_wait_for_a_server_that_is_down(own_server_place, tmp_
     assert time.monotonic() - began < 10  # 3 s on a machine that has nothing else to do
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_workers_and_what_they_have_started_end_with_a_coordinator_that_is_killed(database, tmp_path):
     folder = tmp_path / "running"
     folder.mkdir()
@@ -203,7 +204,7 @@ def test_in_other_threads_than_the_main_one_handlers_stay_as_they_are():
 
 def test_a_study_may_run_in_another_thread():
     found = []
-    thread = threading.Thread(target=lambda: found.append(st.minimize(lambda config: config["x"], SPACE, 3, workers=2)))
+    thread = threading.Thread(target=lambda: found.append(st.minimize(lambda config: config["x"], SPACE, 3, timeout=60)))
     thread.start()
     thread.join()
     assert states(found[0].history) == ["done"] * 3

@@ -236,6 +236,7 @@ def test_a_config_that_kills_every_process_that_evaluates_it_is_not_asked_for_ev
     text = """
 import os, sys
 import shoestring as st
+import shoestring.storage.sqlite  # once, and not in each fork
 
 st.set_verbosity("error")
 

@@ -121,8 +121,8 @@ def test_what_a_worker_has_left_behind_is_ended_with_it(tmp_path):
     found = st.Study(SPACE, st.Random())
     for x in (0.1, 0.2, 0.3):
         found.enqueue({"x": x})
-    history = found.minimize(objective, 3, workers=1, timeout=0.2).history
-    assert [trial.error for trial in history] == [None, "timed out after 200 ms", None]
+    history = found.minimize(objective, 3, workers=1, timeout=0.5).history
+    assert [trial.error for trial in history] == [None, "timed out after 500 ms", None]
     assert not alive(int((tmp_path / "3").read_text()))
 
 

@@ -37,15 +37,6 @@ def test_in_a_finite_space_nothing_is_asked_twice_and_the_end_is_said():
     assert "all 27" in result.stop.reason
 
 
-def test_sixty_four_asks_at_once():
-    study = st.Study(st.Space(a=st.Int(0, 2), b=st.Int(0, 2), c=st.Int(0, 2)))
-    asked = [study.ask() for _ in range(27)]
-    assert len({str(trial.config) for trial in asked}) == 27
-    for _ in range(64 - 27):
-        with pytest.raises(st.SpaceExhausted, match="27"):
-            study.ask()
-
-
 def test_the_budget_of_trials_is_exact_and_failures_are_recorded(database):
     def objective(config):
         if config["x"] < 0.5:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -107,8 +108,15 @@ def test_failures_say_why_and_where_the_log_is(tmp_path: Path, code: str, says: 
     with pytest.raises(Failure) as caught:
         call(program(tmp_path, code), tmp_path)
     assert says in caught.value.reason
-    assert "trial-00017.err" in caught.value.reason
+    assert re.search(r"trial-00017\.(err|out)\)$", caught.value.reason)
     assert not caught.value.censored
+
+
+def test_a_wrong_result_is_looked_for_where_it_was_written(tmp_path: Path) -> None:
+    write = "import os, pathlib; pathlib.Path(os.environ['SHOESTRING_RESULT']).write_text('low')"
+    for code, kind in (("print('low')", "out"), (write, "result"), ("print('oh', file=sys.stderr)", "err")):
+        with pytest.raises(Failure, match=rf"\(log: .*trial-00017\.{kind}\)$"):
+            call(program(tmp_path, code), tmp_path)
 
 
 def test_the_reason_is_one_line_and_the_end_of_standard_error_is_the_traceback(tmp_path: Path) -> None:

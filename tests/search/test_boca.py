@@ -32,19 +32,19 @@ def ask_often(study):
         study.ask()
 
 
-def test_neither_always_cheapest_nor_always_at_the_target_and_the_bias_does_not_mislead():
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_neither_always_cheapest_nor_always_at_the_target_and_the_bias_does_not_mislead(seed):
     cheapest = min((learning({"x": x, "y": 0.2, "epochs": 1}).value, x) for x in np.linspace(0, 1, 1001))[1]
     best = min(learning({"x": x, "y": 0.2, "epochs": 27}).value for x in np.linspace(0, 1, 1001))
     assert learning({"x": cheapest, "y": 0.2, "epochs": 27}).value > best + 0.1  # the lowest point of one epoch is misleading
-    for seed in range(2):
-        result = st.minimize(learning, SMALL, 40, method=st.BOCA(), seed=seed, stop=None)
-        epochs = [trial.config["epochs"] for trial in own(result.history)]
-        assert len(epochs) == 40 - START
-        assert 3 <= epochs.count(27) <= len(epochs) - 3
-        assert min(epochs) < 14
-        assert len(set(epochs)) > 2
-        assert result.spent < 0.85 * sum(price(trial.config | {"epochs": 27}) for trial in result.history)
-        assert learning(result.recommended.config | {"epochs": 27}).value < best + 0.02
+    result = st.minimize(learning, SMALL, 40, method=st.BOCA(), seed=seed, stop=None)
+    epochs = [trial.config["epochs"] for trial in own(result.history)]
+    assert len(epochs) == 40 - START
+    assert 3 <= epochs.count(27) <= len(epochs) - 3
+    assert min(epochs) < 14
+    assert len(set(epochs)) > 2
+    assert result.spent < 0.85 * sum(price(trial.config | {"epochs": 27}) for trial in result.history)
+    assert learning(result.recommended.config | {"epochs": 27}).value < best + 0.02
 
 
 def test_where_nothing_is_saved_it_is_the_target():
@@ -79,12 +79,12 @@ def test_a_space_without_fidelities_is_refused_at_once():
 
 
 def test_the_same_seed_gives_the_same_trials():
-    same_seed_same_trials(st.BOCA(), mixed_learning, 14, MIXED)
+    same_seed_same_trials(st.BOCA(), mixed_learning, 10, MIXED)
 
 
-@pytest.mark.parametrize("k", [3, 13])
+@pytest.mark.parametrize("k", [3, 8])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(k):
-    stored_and_read_it_goes_on_alike(st.BOCA(), mixed_learning, k, 18, MIXED)
+    stored_and_read_it_goes_on_alike(st.BOCA(), mixed_learning, k, 11, MIXED)
 
 
 def test_an_interruption_changes_nothing():
@@ -92,18 +92,18 @@ def test_an_interruption_changes_nothing():
 
     def interrupted(config):
         calls.append(config)
-        if len(calls) in (3, 14, 15):
+        if len(calls) in (3, 9, 10):
             raise KeyboardInterrupt
         return learning(config)
 
-    whole = st.minimize(learning, SMALL, 20, method=st.BOCA(), seed=4, initial=5, stop=None).history
+    whole = st.minimize(learning, SMALL, 14, method=st.BOCA(), seed=4, initial=5, stop=None).history
     study = st.Study(SMALL, st.BOCA(), seed=4, initial=5, stop=None)
     for _ in range(3):
-        study.minimize(interrupted, 20, on_interrupt="return")
+        study.minimize(interrupted, 14, on_interrupt="return")
         study = st.Study.from_json(study.to_json(), st.BOCA(), stop=None)
-    study.minimize(interrupted, 20, on_interrupt="return")
+    study.minimize(interrupted, 14, on_interrupt="return")
     kept = [trial for trial in study.history if trial.state != "abandoned"]
-    assert len(study.history) == 23
+    assert len(study.history) == 17
     assert [(trial.config, trial.suggestion) for trial in kept] == [(trial.config, trial.suggestion) for trial in whole]
     assert len({trial.suggestion["model"][FACTOR_KEY] for trial in own(whole)}) > 1
 
@@ -146,17 +146,17 @@ def test_where_low_fidelities_fail_a_success_there_is_expensive():
 
 def test_a_budget_in_cost_is_kept_and_its_rest_buys_the_best_fidelity_that_it_can():
     known_cost = st.KnownCost(price)
-    for total in (200.0, 330.0):
-        result = st.minimize(learning, SMALL, st.Budget(cost=total), method=st.BOCA(), cost_model=known_cost, seed=0, stop=None)
-        assert result.stop.kind == "budget"
-        assert total - 3.0 <= result.spent <= total
-        bought = [trial for trial in result.history if "fits into the budget" in trial.suggestion["why"]]
-        assert bought
-        for trial in bought:
-            left = total - sum(before.cost for before in result.history[: trial.number])
-            more = price(trial.config | {"epochs": trial.config["epochs"] + 1})
-            assert trial.config["epochs"] < 27
-            assert price(trial.config) <= left * (1 + 1e-9) < more * (1 + 1e-6)
+    total = 200.0
+    result = st.minimize(learning, SMALL, st.Budget(cost=total), method=st.BOCA(), cost_model=known_cost, seed=0, stop=None)
+    assert result.stop.kind == "budget"
+    assert total - 3.0 <= result.spent <= total
+    bought = [trial for trial in result.history if "fits into the budget" in trial.suggestion["why"]]
+    assert bought
+    for trial in bought:
+        left = total - sum(before.cost for before in result.history[: trial.number])
+        more = price(trial.config | {"epochs": trial.config["epochs"] + 1})
+        assert trial.config["epochs"] < 27
+        assert price(trial.config) <= left * (1 + 1e-9) < more * (1 + 1e-6)
 
 
 def test_where_the_config_is_too_expensive_at_any_fidelity_another_one_is_found():
@@ -206,7 +206,7 @@ def test_a_finite_space_is_searched_without_repeats_until_all_is_known_at_the_ta
 
 
 @given(seed=draws.integers(0, 5), fail=draws.integers(2, 9))
-@settings(max_examples=6)
+@settings(max_examples=4)
 def test_every_suggestion_on_a_mixed_conditional_space_is_valid_and_new(seed, fail):
     study = st.Study(MIXED, st.BOCA(), seed=seed, initial=4, stop=None)
     for number in range(11):

@@ -151,11 +151,11 @@ def test_the_same_seed_gives_the_same_trials(method):
 @each
 @pytest.mark.parametrize("k", [3, 7])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
-    stored_and_read_it_goes_on_alike(method, paid, k, 10)
+    stored_and_read_it_goes_on_alike(method, paid, k, 9)
 
 
 @given(space=spaces(), smooth=draws.booleans(), seed=draws.integers(0, 5))
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_every_space_gets_valid_configs_at_the_target(space, smooth, seed):
     classifier = MLPClassifier((4,), max_iter=5) if smooth else RandomForestClassifier(3)
     rng = np.random.default_rng(seed)
@@ -213,8 +213,8 @@ def test_a_finite_space_is_never_repeated_and_then_exhausted(method):
 
 @each
 def test_maximizing_is_minimizing_the_negative(method):
-    down = st.minimize(bowl, plane(), 12, method=method, seed=2)
-    up = st.maximize(lambda config: -bowl(config), plane(), 12, method=method, seed=2)
+    down = st.minimize(bowl, plane(), 9, method=method, seed=2, initial=5)
+    up = st.maximize(lambda config: -bowl(config), plane(), 9, method=method, seed=2, initial=5)
     assert configs(down) == configs(up)
 
 

@@ -9,7 +9,8 @@ import shoestring as st
 ONE = st.Space(x=st.Float(0, 1), y=st.Float(-1, 1), epochs=st.Fidelity(1, 50))
 TWO = st.Space(x=st.Float(0, 1), y=st.Float(-1, 1), epochs=st.Fidelity(1, 50, target=30), rows=st.Fidelity(0.1, 1.0))
 each_space = pytest.mark.parametrize("space", [ONE, TWO], ids=["one", "two"])
-each_method = pytest.mark.parametrize("method", [st.CFKG(), "auto"], ids=["CFKG", "auto"])
+slow_two = pytest.param(TWO, id="two", marks=pytest.mark.slow)
+two_are_slow = pytest.mark.parametrize("space", [pytest.param(ONE, id="one"), slow_two])
 quick = {"seed": 0, "initial": 5, "stop": None}
 
 
@@ -33,14 +34,14 @@ def configs(result):
 
 @each_space
 def test_auto_is_cfkg_in_a_space_with_fidelities(space):
-    first, second = (st.minimize(paid, space, 8, method=method, **quick) for method in ("auto", st.CFKG()))
+    first, second = (st.minimize(paid, space, 7, method=method, **quick) for method in ("auto", st.CFKG()))
     assert configs(first) == configs(second)
     without = [{name: part for name, part in trial.suggestion.items() if name != "decision"} for trial in first.history]
     assert without == [trial.suggestion for trial in second.history]
     assert "fidelities" in first.history[-1].suggestion["decision"]["why"]
 
 
-@each_space
+@two_are_slow
 def test_the_answer_is_at_the_target_and_most_of_the_search_is_not(space):
     result = st.minimize(paid, space, 24, **quick)
     assert len({space.key(config) for config in configs(result)}) == 24
@@ -61,11 +62,10 @@ def test_trials_say_at_which_fidelity_they_are():
     assert history[6].suggestion["cost"] > 0
 
 
-@each_method
-def test_maximizing_is_minimizing_the_negative(method):
+def test_maximizing_is_minimizing_the_negative():
     model = st.GP(output="standard")
-    down = st.minimize(paid, ONE, 9, method=method, model=model, **quick)
-    up = st.maximize(lambda config: st.Outcome(-loss(config), cost=price(config)), ONE, 9, method=method, model=model, **quick)
+    down = st.minimize(paid, ONE, 8, model=model, **quick)
+    up = st.maximize(lambda config: st.Outcome(-loss(config), cost=price(config)), ONE, 8, model=model, **quick)
     assert configs(down) == configs(up)
     assert up.recommended.config == down.recommended.config
     assert up.recommended.value == pytest.approx(-down.recommended.value)
@@ -93,18 +93,19 @@ def test_while_everything_fails_nothing_is_recommended_and_the_first_success_is_
 
 
 def test_the_same_seed_gives_the_same_trials():
-    first, again = (st.minimize(paid, TWO, 8, **quick) for _ in range(2))
-    other = st.minimize(paid, TWO, 8, **(quick | {"seed": 1}))
-    assert configs(first) == configs(again) != configs(other)
+    first, again = (st.minimize(paid, TWO, 7, **quick) for _ in range(2))
+    other = st.minimize(paid, TWO, 5, **(quick | {"seed": 1}))
+    assert configs(first) == configs(again)
+    assert configs(first)[:5] != configs(other)
 
 
-@pytest.mark.parametrize(("method", "k"), [(st.CFKG(), 3), ("auto", 7)], ids=["CFKG", "auto"])
+@pytest.mark.parametrize(("method", "k"), [(st.CFKG(), 3), ("auto", 6)], ids=["CFKG", "auto"])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
     whole, part = (st.Study(TWO, method, **quick) for _ in range(2))
-    whole.minimize(paid, 9)
+    whole.minimize(paid, 7)
     part.minimize(paid, k)
     rest = st.Study.from_json(part.to_json(), method, stop=None)
-    rest.minimize(paid, 9)
+    rest.minimize(paid, 7)
     assert configs(rest) == configs(whole)
     assert [trial.suggestion for trial in rest.history] == [trial.suggestion for trial in whole.history]
 
@@ -121,18 +122,18 @@ def test_a_budget_in_cost_is_kept(method, cost_model):
 
 
 def test_a_budget_below_the_price_of_the_target_buys_low_fidelities():
-    result = st.minimize(paid, ONE, st.Budget(cost=30.0), method=st.CFKG(), cost_model=st.KnownCost(price), **quick)
-    assert 0 < result.spent <= 30.0
-    assert all(config["epochs"] < 30 for config in configs(result))
+    result = st.minimize(paid, ONE, st.Budget(cost=20.0), method=st.CFKG(), cost_model=st.KnownCost(price), **quick)
+    assert 0 < result.spent <= 20.0
+    assert all(config["epochs"] < 20 for config in configs(result))
     assert len(result.history) >= 5
 
 
-@each_space
+@two_are_slow
 def test_trials_asked_together_take_each_other_into_account(space):
     study = st.Study(space, st.CFKG(), **quick)
     study.minimize(paid, 6)
-    batch = study.ask_many(3)
-    assert len({space.key(trial.config) for trial in study.history}) == 9
+    batch = study.ask_many(2)
+    assert len({space.key(trial.config) for trial in study.history}) == 8
     assert all(trial.state is st.State.RUNNING for trial in study.history[6:])
     later = study.ask()
     assert space.key(later.config) not in {space.key(trial.config) for trial in batch}

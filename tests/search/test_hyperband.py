@@ -196,7 +196,7 @@ def test_a_finite_space_is_repeated_by_promotions_only_and_then_exhausted(method
 
 
 @given(seed=draws.integers(0, 5), method=draws.sampled_from(BOTH), fail=draws.integers(2, 9))
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_promoted_configs_of_a_conditional_space_are_valid_and_the_same_but_for_the_resource(seed, method, fail):
     study = st.Study(MIXED, method, seed=seed)
     for number in range(30):

@@ -58,7 +58,7 @@ def strictly_better(trials, than, up):
 
 
 @each_event
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_asha_promotes_only_the_best_share_of_the_finished_and_each_once(events, eta, brackets, up):
     def check(before, trial):
         bracket, rung, config = place(trial)
@@ -88,7 +88,7 @@ def ties_before(trials, than):
 
 
 @each_event
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_hyperband_promotes_the_best_of_a_rung_that_is_full_and_finished(events, eta, brackets, up):
     table = make_brackets(resource_amounts(SPACE["epochs"], "epochs", eta), eta, brackets)
 
@@ -126,13 +126,13 @@ def is_over(trials, bracket, table):
 
 def test_asynchronous_brackets_take_turns_by_what_one_pass_would_take():
     study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9)), st.Hyperband(asynchronous=True))
-    for _ in range(400):
+    for _ in range(250):
         trial = study.ask()
         study.tell(trial, trial.config["x"])
     taken = [sum(trial.config["epochs"] for trial in study.history if place(trial)[0] == bracket) for bracket in range(3)]
     passes = [amount / budget for amount, budget in zip(taken, (9 + 9 + 9, 15 + 9, 27), strict=True)]
     assert max(passes) - min(passes) < 1.5
-    assert min(passes) > 5
+    assert min(passes) > 3
     order = [bracket for bracket, _, _ in map(place, study.history)]
     assert sum(before != after for before, after in pairwise(order)) < 3 * max(passes) + 3
 

@@ -25,8 +25,9 @@ def ask_often(study):
 def test_sixty_four_asks_at_once_in_a_space_of_twenty_seven():
     space = st.Space({name: st.Choice("a", "b", "c") for name in "xyz"})
     study = st.Study(space)
-    with pytest.raises(st.SpaceExhausted, match="27"):
-        ask_often(study)
+    for _ in range(2):
+        with pytest.raises(st.SpaceExhausted, match="27"):
+            ask_often(study)
     assert len({space.key(trial.config) for trial in study.history}) == len(study.history) == 27
 
 
@@ -67,7 +68,7 @@ def test_many_asks_at_once_are_all_different():
 def test_many_asks_at_once_do_not_crowd():
     """With the mean in place of results to come, half of many asks lay within 0.001 of another one."""
     study = told_study(plane(), bowl, 10)
-    U = np.array([study.space.encode(study.ask().config) for _ in range(32)])
+    U = np.array([study.space.encode(study.ask().config) for _ in range(24)])
     apart = np.abs(U[:, None, :] - U[None, :, :]).max(axis=2) + np.eye(len(U))
     assert np.median(apart.min(axis=1)) > 0.005
 
@@ -96,10 +97,10 @@ def test_a_third_of_nan_and_a_twentieth_of_inf():
         draw = rng.random()
         return math.nan if draw < 0.3 else math.inf if draw < 0.35 else bowl(config)
 
-    result = st.minimize(objective, plane(), 40)
+    result = st.minimize(objective, plane(), 24)
     states = [trial.state for trial in result.history]
-    assert len(states) == 40
-    assert 5 < states.count("failed") < 25
+    assert len(states) == 24
+    assert 3 < states.count("failed") < 15
     mean, variance = believed(result.study)
     assert np.isfinite(mean).all()
     assert (variance > 0).all()
@@ -108,9 +109,9 @@ def test_a_third_of_nan_and_a_twentieth_of_inf():
 @pytest.mark.parametrize("space", [plane(), mixed_space()], ids=["plane", "mixed"])
 @pytest.mark.parametrize("constant", [0.0, 1.0, 1e300, -1e-300])
 def test_a_constant_objective(space, constant):
-    result = st.minimize(lambda config: constant, space, 14)
+    result = st.minimize(lambda config: constant, space, 10, initial=5)
     assert all(trial.state == "done" for trial in result.history)
-    assert len({space.key(trial.config) for trial in result.history}) == 14
+    assert len({space.key(trial.config) for trial in result.history}) == 10
     mean, variance = believed(result.study)
     np.testing.assert_allclose(mean, constant, atol=1.5 if abs(constant) < 2 else abs(constant))
     assert np.isfinite(variance).all()
@@ -144,7 +145,7 @@ def test_the_same_config_told_many_times():
     study = st.Study(plane())
     for value in (1.0, 3.0, 2.0) * 5:
         study.add({"x0": 0.5, "x1": 0.5}, value, cost=1.0)
-    study.minimize(bowl, 20)
+    study.minimize(bowl, 18)
     assert np.isfinite(believed(study)[0]).all()
 
 

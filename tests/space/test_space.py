@@ -395,7 +395,7 @@ def test_using_a_space_in_a_study_leaves_it_as_it_was(space, method):
     """scikit-learn, for one, compares the parameters of an estimator before and after a fit."""
     before = everything_in(space)
     study = st.Study(space, method, initial=4)
-    study.minimize(lambda config: st.Outcome(config["x"] + 1 / config["epochs"], cost=config["epochs"]), 8)
+    study.minimize(lambda config: st.Outcome(config["x"] + 1 / config["epochs"], cost=config["epochs"]), 6)
     study.recommend()
     finite = st.Space(n=st.Int(0, 3), c=st.Choice("a", "b"))
     untouched = everything_in(finite)

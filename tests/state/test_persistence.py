@@ -42,6 +42,7 @@ MORE = """
 """
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_another_process_goes_on_as_this_one_would_have(database):
     study(database).minimize(bowl, 6)
     assert in_another_process(MORE, database.address, 13).returncode == 0
@@ -176,16 +177,16 @@ def falls(config):
 
 
 def test_what_was_suggested_before_an_extension_is_computed_again_in_the_space_of_then(database):
-    old = study(database)
-    old.minimize(falls, 14)
+    old = study(database, initial=4)
+    old.minimize(falls, 8)
     wider = st.Study(WIDER, storage=database.open(), name="bowl", seed=3, stop=None, extend=True)
     asked = old.ask()  # in a process that was there before
     old.tell(asked, falls(asked.config))
-    wider.minimize(falls, 18)
+    wider.minimize(falls, 11)
     assert any(trial.config["x"] > 1 for trial in wider.history)
     for each in (old, wider, st.Study.load(database.open())):
         replayed = each.replay()
-        assert (replayed.checked, replayed.first_difference) == (18, None)
+        assert (replayed.checked, replayed.first_difference) == (11, None)
 
 
 @pytest.mark.parametrize("lease", [0, -1, "soon", True])

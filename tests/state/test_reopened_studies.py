@@ -9,6 +9,12 @@ import pytest
 import shoestring as st
 from tests.stored_study import SPACE, WIDER, bowl, configs, configs_in_memory, study
 
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def database(request):
+    """In the quick tests a file alone: what a server does otherwise, the contract of storages and test_persistence.py check."""
+    return request.getfixturevalue("sqlite_place" if request.param == "sqlite" else "postgres_place")
+
 # -- another space ----------------------------------------------------------------------------------------------------
 
 

@@ -6,11 +6,17 @@ import shoestring as st
 from tests.stored_study import bowl, study
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
+def database(request):
+    """In the quick tests a file alone: what a server does otherwise, the contract of storages and test_persistence.py check."""
+    return request.getfixturevalue("sqlite_place" if request.param == "sqlite" else "postgres_place")
+
+
 @pytest.mark.parametrize("method", ["auto", st.EI(), st.Random(), st.EICool()])
 def test_every_suggestion_comes_out_the_same_again(database, method):
-    study(database, method=method).minimize(bowl, 12)
+    study(database, method=method, initial=5).minimize(bowl, 10)
     found = st.Study.load(database.open()).replay()
-    assert (found.checked, found.first_difference) == (12, None)
+    assert (found.checked, found.first_difference) == (10, None)
 
 
 def test_replay_of_trials_that_ran_side_by_side(database):

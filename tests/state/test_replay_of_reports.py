@@ -58,7 +58,7 @@ def test_a_method_that_looks_at_reports_of_running_trials(sqlite_place, space):
     assert replayed(sqlite_place, CountingReports()) == (6, None)
 
 
-@pytest.mark.parametrize("method", [st.CFKG(), "auto"], ids=["CFKG", "auto"])
+@pytest.mark.parametrize("method", [pytest.param(st.CFKG(), marks=pytest.mark.slow), "auto"], ids=["CFKG", "auto"])
 def test_a_late_result_of_an_abandoned_trial_does_not_hide_what_it_had_reported(sqlite_place, method):
     """Its reports are data until its config is asked again."""
     kept = study(sqlite_place, method)

@@ -25,9 +25,9 @@ def spoil(trial):
 
 
 def test_no_record_that_is_handed_out_can_spoil_the_study():
-    clean, handled = st.Study(SPACE, seed=1), st.Study(SPACE, seed=1)
-    expected = clean.minimize(value, 14).to_dicts()
-    result = handled.minimize(value, 12, callbacks=lambda study, trial: spoil(trial))
+    clean, handled = (st.Study(SPACE, st.EI(), seed=1, initial=4) for _ in range(2))
+    expected = clean.minimize(value, 8).to_dicts()
+    result = handled.minimize(value, 6, callbacks=lambda study, trial: spoil(trial))
     kept = handled.to_json()
     spoil(result.best)
     spoil(handled.best)
@@ -35,14 +35,14 @@ def test_no_record_that_is_handed_out_can_spoil_the_study():
     for record in result.to_dicts():
         record["config"].clear()
     assert handled.to_json() == kept
-    result = handled.minimize(value, 14)
+    result = handled.minimize(value, 8)
     assert [trial.config for trial in result.history] == [record["config"] for record in expected]
 
 
 def test_a_result_stays_what_it_was_when_its_study_goes_on():
     study = st.Study(SPACE, seed=0)
     early = study.minimize(value, 5)
-    study.minimize(value, 14)
+    study.minimize(value, 10)
     assert len(early.history) == 5
     assert early.study.recommend(early.history, tried=True).number < 5
     assert "5" in str(early).splitlines()[0]
@@ -174,6 +174,7 @@ def test_the_thread_cap_is_lifted_when_the_last_thread_leaves():
     assert after == before
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_a_cost_of_zero_is_a_cost_and_keeps_the_value(database):
     study = st.Study(SPACE, st.EIpu(), storage=database.open(), budget=st.Budget(cost=100.0), initial=3)
     for number in range(8):
@@ -184,5 +185,5 @@ def test_a_cost_of_zero_is_a_cost_and_keeps_the_value(database):
     assert study.history.spent == 12.0
     log_cost = study.context.data.log_cost
     assert np.allclose(np.exp(log_cost), [3.0, 0.3] * 4)
-    free = st.minimize(lambda config: st.Outcome(value(config), cost=0), SPACE, 9, progress=False)
+    free = st.minimize(lambda config: st.Outcome(value(config), cost=0), SPACE, 9, method=st.EIpu(), progress=False)
     assert (free.history.number_of(st.State.DONE), free.spent) == (9, 0.0)

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from functools import cache
 
 import pytest
 
@@ -37,8 +38,11 @@ def interrupting(value, *at):
     return objective
 
 
+slow = pytest.mark.slow
+
+
 @each_problem
-@pytest.mark.parametrize("at", [(2,), (8,), (2, 3, 9)], ids=str)
+@pytest.mark.parametrize("at", [pytest.param((2,), marks=slow), pytest.param((8,), marks=slow), (2, 3, 9)], ids=str)
 def test_after_ctrl_c_it_goes_on_as_if_nothing_had_happened(space, value, at):
     whole = st.Study(space, seed=4, initial=5)
     whole.minimize(value, 11)
@@ -88,17 +92,25 @@ def test_ctrl_c_in_a_callback_keeps_what_was_learnt():
     assert "interrupted" in result.stop.reason
 
 
-@each_problem
-@pytest.mark.parametrize("k", [0, 3, 7])
-def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(space, value, k):
+@cache
+def whole_outcomes(name):
+    """Those of a study that was never stored."""
+    space, value = PROBLEMS[name]
     whole = st.Study(space, seed=1, initial=5)
     whole.minimize(paid(value), 10)
+    return outcomes(whole)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("k", [0, 3, 7])
+def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(name, k):
+    space, value = PROBLEMS[name]
     part = st.Study(space, seed=1, initial=5)
     if k:
         part.minimize(paid(value), k)
     rest = st.Study.from_json(part.to_json())
     rest.minimize(paid(value), 10)
-    assert outcomes(rest) == outcomes(whole)
+    assert outcomes(rest) == whole_outcomes(name)
 
 
 SCRIPT = textwrap.dedent(
@@ -109,22 +121,24 @@ SCRIPT = textwrap.dedent(
 
     study = st.Study.from_json(sys.stdin.read())
     study.minimize(lambda config: st.Outcome(value(config), cost=1.0), {count})
-    ahead = [study.ask().config for _ in range(3)]
+    ahead = [study.ask().config for _ in range(2)]
     print(json.dumps([[trial.config, trial.value] for trial in study.history]))
     """
 )
 
 
-@pytest.mark.parametrize(("name", "space", "value"), [("bowl", plane(), bowl), ("mixed_value", mixed_space(), mixed_value)])
+@pytest.mark.parametrize(("name", "space", "value"), [
+    pytest.param("bowl", plane(), bowl, marks=slow), pytest.param("mixed_value", mixed_space(), mixed_value),
+])  # fmt: skip
 def test_in_a_new_process_the_next_suggestions_are_the_same_to_the_last_bit(name, space, value, request):
     whole = st.Study(space, seed=6, initial=5)
-    whole.minimize(paid(value), 7)
+    whole.minimize(paid(value), 6)
     stored = whole.to_json()
-    whole.minimize(paid(value), 11)
-    for _ in range(3):
+    whole.minimize(paid(value), 8)
+    for _ in range(2):
         whole.ask()
     other = subprocess.run(
-        [sys.executable, "-c", SCRIPT.format(value=name, count=11)],
+        [sys.executable, "-c", SCRIPT.format(value=name, count=8)],
         input=stored, capture_output=True, text=True, check=True, cwd=request.config.rootpath,
     )
     assert json.loads(other.stdout) == [[trial.config, trial.value] for trial in whole.history]

@@ -231,14 +231,14 @@ def paid(value):
 @each_problem
 def test_k_trials_and_the_rest_are_the_same_trials_and_so_is_another_study(space, value):
     whole, again, part = (st.Study(space, seed=1, initial=4, model=MCMC) for _ in range(3))
-    whole.minimize(paid(value), 8)
-    again.minimize(paid(value), 8)
-    part.minimize(paid(value), 6)
+    whole.minimize(paid(value), 7)
+    again.minimize(paid(value), 7)
+    part.minimize(paid(value), 5)
     rest = st.Study.from_json(part.to_json(), model=MCMC)
-    rest.minimize(paid(value), 8)
+    rest.minimize(paid(value), 7)
     assert outcomes(whole) == outcomes(again)
     assert outcomes(whole) == outcomes(rest)
-    assert len({space.key(trial.config) for trial in whole.history}) == 8
+    assert len({space.key(trial.config) for trial in whole.history}) == 7
 
 
 def test_the_samples_are_kept_with_a_suggestion_and_are_few_and_short():
@@ -274,7 +274,7 @@ def test_failed_and_pending_trials():
     "values", [[1.0], [1.0] * 6, [1e300, 1.0, 2.0], [-1e300, 1e300, 0.0], list(range(6))],
     ids=["one", "constant", "huge", "both huge", "line"],
 )
-@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+@pytest.mark.parametrize("direction", ["minimize", pytest.param("maximize", marks=pytest.mark.slow)])
 def test_degenerate_values_give_a_point_and_a_recommendation(values, direction):
     study = st.Study(plane(), initial=1, model=MCMC, direction=direction)
     for value in values:

@@ -47,14 +47,27 @@ def test_each_is_short():
     assert lines["LinearPosterior"] + lines["BayesianLinear"] < 40
 
 
-def shoestring_in_another_process(*arguments, cwd):
-    """The command line in a process that knows the classes by their entry points alone."""
+COMMANDS = """
+import json, sys
+from shoestring.cli.main import main
+for words in json.loads(sys.argv[1]):
+    main([*words, "--json"], standalone_mode=False)
+    print()
+"""
+
+
+def shoestring_in_another_process(*commands, cwd):
+    """What commands print, one after the other in a process that knows the classes by their entry points alone."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(PLUGIN), *sys.path[1:]])}
-    done = subprocess.run(
-        [sys.executable, "-m", "shoestring", *arguments, "--json"], cwd=cwd, env=env, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    command = [sys.executable, "-c", COMMANDS, json.dumps(commands)]
+    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    read, rest, documents = json.JSONDecoder(), done.stdout.strip(), []
+    while rest:
+        document, end = read.raw_decode(rest)
+        documents.append(document)
+        rest = rest[end:].strip()
+    return documents
 
 
 @pytest.mark.parametrize(
@@ -70,9 +83,9 @@ def test_a_study_with_them_is_loaded_replayed_and_asked_in_another_process(tmp_p
     assert (again.method.acquisition, again.model, again.rule) == (method, thrifty.BayesianLinear(), thrifty.TargetReached(-1.0))
     assert again.replay().first_difference is None
     expected = st.Study.from_json(study.to_json(), method, model=thrifty.BayesianLinear()).ask().config
-    asked = shoestring_in_another_process("ask", "outside", "--storage", url, cwd=tmp_path)
+    commands = [[word, "outside", "--storage", url] for word in ("ask", "replay")]
+    asked, replayed = shoestring_in_another_process(*commands, cwd=tmp_path)
     assert asked["config"] == expected
-    replayed = shoestring_in_another_process("replay", "outside", "--storage", url, cwd=tmp_path)
     assert replayed["first_difference"] is None
 
 

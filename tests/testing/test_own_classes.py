@@ -15,9 +15,29 @@ RULES = [
 COST_MODELS = [st.AutoCost(), st.LinearCost(), st.LogGPCost(), st.ResidualGPCost()]
 
 
+def slow(check):
+    @pytest.mark.slow
+    def later(self):
+        check(self)
+
+    return later
+
+
+# One check of a stored study compares its trials with those of another study of the same seed, and replays them.
+PART_OF_ANOTHER = ("test_the_same_seed_gives_the_same_trials", "test_replay_computes_the_same_suggestions")
+WHOLE_STUDIES = (
+    "test_a_study_runs_with_failed_and_pending_trials_and_never_repeats_a_config",
+    "test_a_stored_study_goes_on_as_if_it_had_not_been_closed",
+    "test_a_cost_aware_study_runs_within_a_budget_in_cost_and_replay_agrees",
+)
+LIKE_ANOTHER = (st.PI, st.EIAlpha, st.EICool, st.LinearCost, st.ResidualGPCost)  # their studies differ by a formula alone
+
+
 def suite(contract, part):
     """A test class for one part."""
-    return type(f"Test{type(part).__name__}", (contract,), {"make": lambda self: part})
+    names = PART_OF_ANOTHER + (WHOLE_STUDIES if isinstance(part, LIKE_ANOTHER) else ())
+    later = {name: slow(getattr(contract, name)) for name in names if hasattr(contract, name)}
+    return type(f"Test{type(part).__name__}", (contract,), {"make": lambda self: part, **later})
 
 
 SUITES = [suite(AcquisitionContract, part) for part in ACQUISITIONS]
