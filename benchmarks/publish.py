@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import cost_text, decision_text, fidelity_text, lookahead_text, problems, rows, scale_text, stop_text, summary
+from benchmarks.curves import curve_text
 from benchmarks.latency import RESULTS as LATENCY
 from benchmarks.latency import SIZES
 from benchmarks.marked_text import fill
@@ -127,6 +128,7 @@ def main() -> None:
     fill(ROOT / "docs" / "benchmarks.md", "stops", stop_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "lookahead", lookahead_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "fidelity", fidelity_text.text())
+    fill(ROOT / "docs" / "benchmarks.md", "curves", curve_text.text())
     fill(ROOT / "docs" / "benchmarks.md", "many", scale_text.many_text())
     fill(ROOT / "docs" / "benchmarks.md", "parallel", scale_text.parallel_text())
     fill(ROOT / "docs" / "benchmarks.md", "reliability", scale_text.reliability_text())
