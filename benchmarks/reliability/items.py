@@ -139,7 +139,7 @@ ITEMS = (
                   "test_a_space_cannot_be_narrowed test_the_order_of_parameters_does_not_make_another_space"),
        (EXTEND, "test_a_space_that_does_not_contain_the_other_is_refused test_many_processes_that_extend_it_in_all_directions"),
        (RUN, "test_the_same_name_with_another_space_is_rejected_and_nothing_is_lost")),
-    of(23, "standard input closed", (WORKERS, "test_nothing_ever_waits_for_an_answer"), storages=NO_STORAGE),
+    of(23, "standard input closed", (WORKERS, "test_nothing_ever_waits_for_an_answer_and_what_is_printed_is_seen"), storages=NO_STORAGE),
     of(24, "64 asks at once in a space of 27",
        (ROBUST, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven test_no_duplicate_when_some_are_finished_and_others_run "
                 "test_an_exhausted_space_ends_the_study_and_says_so"),
