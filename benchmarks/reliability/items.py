@@ -139,13 +139,14 @@ ITEMS = (
                   "test_a_space_cannot_be_narrowed test_the_order_of_parameters_does_not_make_another_space"),
        (EXTEND, "test_a_space_that_does_not_contain_the_other_is_refused test_many_processes_that_extend_it_in_all_directions"),
        (RUN, "test_the_same_name_with_another_space_is_rejected_and_nothing_is_lost")),
-    of(23, "standard input closed", (WORKERS, "test_nothing_ever_waits_for_an_answer_and_what_is_printed_is_seen"), storages=NO_STORAGE),
+    of(23, "standard input closed",
+       (WORKERS, "test_nothing_ever_waits_for_an_answer_and_what_is_printed_is_seen"), storages=NO_STORAGE),
     of(24, "64 asks at once in a space of 27",
        (ROBUST, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven test_no_duplicate_when_some_are_finished_and_others_run "
                 "test_an_exhausted_space_ends_the_study_and_says_so"),
        (CONCURRENT, "test_sixty_four_asks_at_once_in_a_space_of_twenty_seven"),
        (PERSISTENCE, "test_more_at_once_than_there_are_gives_those_that_there_are"),
-       (THREADS, "test_sixty_four_asks_at_once test_in_a_finite_space_nothing_is_asked_twice_and_the_end_is_said")),
+       (THREADS, "test_in_a_finite_space_nothing_is_asked_twice_and_the_end_is_said")),
     of(25, "NaN, inf, constants, 1e300, near-duplicates",
        (ROBUST, "test_a_third_of_nan_and_a_twentieth_of_inf test_a_constant_objective test_one_huge_value_does_not_ruin_a_study "
                 "test_five_hundred_near_duplicates test_values_over_many_orders_of_magnitude"),
@@ -156,8 +157,8 @@ ITEMS = (
        (OPTUNA, "test_a_bomb_in_a_cell_does_not_run test_neither_optuna_nor_pickle_is_needed")),
     of(28, "SQL in names and in every argument of a query",
        (DAMAGE, "test_nothing_that_is_given_becomes_a_statement"), (ASK_TELL, "test_any_name_is_only_a_name")),
-    of(29, "the page without its token, from other hosts and origins", storages=NO_STORAGE, note="no page yet"),
-    of(30, "scripts stored in names, shown on the page", storages=NO_STORAGE, note="no page yet"),
+    of(29, "the page without its token, from other hosts and origins", storages=NO_STORAGE, note="tests/web/test_security.py"),
+    of(30, "scripts stored in names, shown on the page", storages=NO_STORAGE, note="tests/web/test_browser.py"),
     of(31, "a password in the address of the database",
        (ADDRESSES, "test_no_secret_of_an_address_is_printed test_a_secret_is_hidden_in_a_text_from_elsewhere_too "
                    "test_a_storage_is_printed_without_the_options_that_may_be_secret"),
