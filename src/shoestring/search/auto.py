@@ -31,6 +31,7 @@ from .base import MIN_COSTS_FOR_PREDICTION, Method, SearchContext, SearchMethod
 from .bayes import Bayes
 
 COST_EXPONENT = 1.5  # under a budget in cost
+CURVE_COST_EXPONENT = 1.0  # the same where runs end early: most pay for a part of what is expected
 MIN_EXPLAINED_VARIANCE = 0.5  # share of the variance of log cost that must be predicted (leave-one-out)
 ASKED_IN_VAIN = 6  # trials with reports that all went on to the target: it seems that none has asked whether it should stop
 MIN_LOG_COST_DEVIATION = 0.4  # over the trials: costs differ by about one half more or less
@@ -59,7 +60,7 @@ class Auto(SearchMethod):
     Where the budget is not in cost, every trial counts alike: cost-adjusted EI saves cost where there is little to gain. Under a
     budget in cost it is EI / cost^COST_EXPONENT. Both were chosen on the tuning problems with costs. Where there are fidelities,
     cost is what they are for: knowledge about the target per unit of cost, from gradients too where these are reported. Where
-    learning curves decide, it is EI at the target, under the same exponent.
+    learning curves decide, it is EI at the target per unit of cost.
     """
 
     def suggest(self, context: SearchContext) -> Suggestion:
@@ -80,7 +81,7 @@ class Auto(SearchMethod):
             if without is None:
                 why = "learning curves are reported: a trial is begun for the target, and ends early if it cannot become the best"
                 rejected = {"CFKG": "it chooses how far a run goes before its first epoch is seen"}
-                return Decision(EIAlpha(COST_EXPONENT) if context.cost_limited else LogEI(), why, rejected)
+                return Decision(EIAlpha(CURVE_COST_EXPONENT) if context.cost_limited else LogEI(), why, rejected)
             gradients = bool(np.isfinite(context.data.gradients).any())
             why = "there are fidelities: it buys what tells most about the target for each unit of cost"
             return Decision(CFDKG() if gradients else CFKG(), why, {"EI at the target": without})
