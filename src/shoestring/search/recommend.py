@@ -33,7 +33,7 @@ from .base import SearchContext
 
 MEAN_TOLERANCE = 1e-12  # of the model's deviation: a recommendation is as good as its model, not as good as the search for it
 CONFIRMS = "confirms what is recommended"  # why a trial was asked
-RISK = 1.0  # calibrated deviations by which an untried config must be better than the best evaluated one, if these are many
+RISK = 3.0  # calibrated deviations by which an untried config must be better than the best evaluated one, if these are many
 FEW = 2.0  # that share more for one config evaluated at the target, half of it for two: they tell little of the model's errors
 CALIBRATION_ROWS = 20  # the most promising values, by which the model is calibrated: it is wrong elsewhere in other ways
 CALIBRATION_PRIOR = 2.0  # values' worth of belief that the model is calibrated
