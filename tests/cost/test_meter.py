@@ -355,3 +355,21 @@ def test_the_units_of_meters_can_be_written_in_a_budget(text, unit):
     from shoestring.budget import read_budget
 
     assert read_budget(text).unit == unit
+
+
+@pytest.mark.parametrize(
+    ("measurement", "message"),
+    [
+        (lambda: 5, "Wrong.start must return st.Measurement"),
+        (lambda: st.Measurement(lambda: float("nan")), "Wrong: its reading is nan; the counter .* must return a finite number"),
+    ],
+)
+def test_a_meter_of_ones_own_that_reads_nothing_is_refused_before_the_first_trial(measurement, message):
+    class Wrong(st.Meter):
+        unit = "steps"
+
+        def start(self):
+            return measurement()
+
+    with pytest.raises(st.MethodError, match=message):
+        minimize(lambda config: pytest.fail("a trial ran"), cost=Wrong())

@@ -65,6 +65,17 @@ def test_an_agent_makes_a_study_asks_tells_and_looks(catalog: Catalog) -> None:
     assert max(shares, key=shares.__getitem__) == "n"
 
 
+def test_a_cost_that_seconds_cannot_stand_for_must_be_told(catalog: Catalog) -> None:
+    begun(catalog, budget="3 USD")
+    right(catalog, "ask", study="a")
+    refused = wrong(catalog, "tell", study="a", number=0, value=1.0)
+    assert (refused["where"], refused["error"]) == ("cost", "the cost is missing: this study counts costs in USD")
+    assert right(catalog, "tell", study="a", number=0, value=1.0, cost=0)["cost"] == 0.0
+    begun(catalog, name="b", budget="3 USD", per_hour=3600.0)
+    right(catalog, "ask", study="b")
+    assert right(catalog, "tell", study="b", number=0, value=1.0)["cost"] > 0
+
+
 def test_what_is_expected_of_the_next_trial_is_what_ask_then_gives_and_reserves_nothing(catalog: Catalog) -> None:
     begun(catalog, 5, method="EI", seed=3)
     catalog.study("a").state.settings.initial = 4
@@ -116,7 +127,7 @@ def test_the_same_result_twice_is_one_result_and_another_is_refused(catalog: Cat
 def test_folds_and_errors_are_results_too(catalog: Catalog) -> None:
     begun(catalog)
     for result in ({"folds": [0.25, 0.75]}, {"error": "out of memory"}):
-        right(catalog, "tell", study="a", number=right(catalog, "ask", study="a")["number"], **result)
+        right(catalog, "tell", study="a", number=right(catalog, "ask", study="a")["number"], cost=1.0, **result)
     states = [(trial["state"], trial["value"]) for trial in right(catalog, "trials", study="a")["trials"]]
     assert states == [("done", 0.5), ("failed", None)]
 

@@ -272,3 +272,30 @@ def test_wrong_arguments_are_refused_when_the_sampler_is_made():
         ShoestringSampler(st.EI)
     with pytest.raises(st.BudgetError):
         ShoestringSampler(budget="many")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"budget": "20 USD"}, "the budget is in USD, but cost='seconds' counts no USD; name the user attribute"),
+        ({"cost_model": 3}, "cost_model"),
+        ({"model": 3}, "model"),
+    ],
+)
+def test_options_that_cannot_be_right_are_refused_when_the_sampler_is_made(options, message):
+    with pytest.raises(st.MethodError, match=message):
+        ShoestringSampler(**options)
+
+
+def test_a_cost_that_trials_do_not_have_is_said_once(caplog):
+    study = optuna.create_study(sampler=ShoestringSampler("Random", cost="eur", seed=0))
+
+    def priced(trial):
+        trial.set_user_attr("usd", 1.0)
+        return trial.suggest_float("x", 0, 1)
+
+    study.optimize(priced, n_trials=3)
+    said = [text for text in caplog.messages if "which cost= names" in text]
+    assert len(said) == 1
+    assert said[0].startswith("trial 0 has no user attribute 'eur', which cost= names; set it in the objective: ")
+    assert said[0].endswith("; it has: usd")

@@ -156,3 +156,40 @@ def test_what_cannot_be_imported_or_exported_is_an_error_that_names_it(theirs):
     with pytest.raises(st.SpaceError, match="share is a fidelity that is no whole number"):
         to_optuna(share)
     assert len(to_optuna(share, intermediate=False).trials) == 0
+
+
+def test_costs_and_their_unit_come_back_from_an_exported_study():
+    study = st.Study(st.Space(x=st.Float(0, 1)), method=st.Random(), unit="USD")
+    study.tell(study.ask(), 0.5, cost=2.0)
+    again = from_optuna(to_optuna(study, name="priced"))
+    assert (again.unit, again.history[0].cost, again.attrs) == ("USD", 2.0, {})
+    assert "cost" not in again.history[0].attrs
+    assert from_optuna(to_optuna(study, name="timed"), cost="seconds").unit == "s"
+
+
+def test_a_cost_that_no_trial_has_is_an_error_that_lists_what_there_is(theirs):
+    theirs.add_trial(optuna.create_trial(value=1.0, user_attrs={"usd": 1.0}))
+    with pytest.raises(st.StudyError, match=r"no trial of .* has the user attribute 'eur', which .* there are: .*usd"):
+        from_optuna(theirs, cost="eur")
+
+
+def test_a_study_that_has_trials_is_not_exported_to_again():
+    study, storage = st.Study(st.Space(x=st.Float(0, 1)), method=st.Random()), optuna.storages.InMemoryStorage()
+    study.tell(study.ask(), 0.5)
+    to_optuna(study, name="once", storage=storage)
+    with pytest.raises(st.StudyError, match=r"'once' has 1 trials in Optuna already.*give another name="):
+        to_optuna(study, name="once", storage=storage, load_if_exists=True)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: from_optuna("tune.db"), r"expected an Optuna study, not 'tune.db'; .*load_study"),
+        (lambda: to_optuna("net"), "expected a study of this library, not 'net'; of a result it is result.study"),
+        (lambda: from_distributions({"x": 5}), "x: 5 is no distribution of Optuna; give a dict"),
+        (lambda: to_distributions({"x": 5}), "expected an st.Space.*use from_distributions"),
+    ],
+)
+def test_a_wrong_kind_of_argument_is_an_error_that_says_what_to_give(call, message):
+    with pytest.raises((st.StudyError, st.SpaceError), match=message):
+        call()

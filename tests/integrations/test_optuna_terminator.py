@@ -95,3 +95,12 @@ def test_wrong_rules_are_refused_when_the_terminator_is_made():
         ShoestringTerminator(st.Patience)
     with pytest.raises(st.MethodError, match="2 objectives"):
         ShoestringTerminator().check(optuna.create_study(directions=["minimize", "minimize"]))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"rule": "none"}, "rule='none' never ends a study"), ({"rule": None}, "never ends"), ({"cost": 5}, "or None, not 5")],
+)
+def test_a_rule_that_never_stops_and_a_wrong_cost_are_refused_at_once(options, message):
+    with pytest.raises(st.MethodError, match=message):
+        ShoestringTerminator(**options)

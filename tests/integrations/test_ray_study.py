@@ -328,3 +328,11 @@ def test_a_state_of_another_search_is_refused():
         tune(direction="maximize").set_state(saved)
     with pytest.raises(st.StudyError, match="not the state of a ShoestringSearch"):
         tune().set_state({"some": "thing"})
+
+
+@pytest.mark.parametrize("cost", ["much", -1.0, math.nan, True])
+def test_a_cost_that_is_no_amount_is_an_error_at_the_result(cost):
+    study = tune(cost="usd")
+    study.suggest("a")
+    with pytest.raises(st.MethodError, match=r"a result has 'usd': .*, which cost= names; report a number"):
+        study.result("a", {"loss": 1.0, "usd": cost})

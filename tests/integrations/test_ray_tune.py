@@ -199,3 +199,10 @@ def test_a_real_ray_runs_fails_stops_and_goes_on(tmp_path, monkeypatch):
 
         restored = tune.Tuner.restore(str(tmp_path / "demo"), trainable=train, restart_errored=True)
         assert len(restored.fit()) == 4  # the failed one is run again, and fails again
+
+
+@pytest.mark.parametrize("text", ["{}", "[1]"])
+def test_a_file_that_is_no_saved_search_is_refused(tmp_path, text):
+    (tmp_path / "other.json").write_text(text)
+    with pytest.raises(st.StudyError, match=r"not the state of a ShoestringSearch .* give the file that save\(\) wrote"):
+        ShoestringSearch().restore(str(tmp_path / "other.json"))

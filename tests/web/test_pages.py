@@ -119,6 +119,34 @@ def test_one_trial_shows_config_folds_error_log_and_why(storage, study):
     assert browser.get("/studies/xgb/trials/99").status_code == 404
 
 
+def test_the_page_of_a_trial_shows_its_error_of_folds_and_its_reports_as_a_table_with_units(storage):
+    space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9, resumable=True))
+    study = st.Study(space, st.Random(), storage=storage, name="curves", unit="USD", stop=None)
+
+    def train(config, trial):
+        trial.report(0.5, epochs=1, cost=2.0)
+        return st.Outcome(0.25, cost=4.0)
+
+    study.enqueue({"x": 0.5, "epochs": 3})
+    study.minimize(train, 1)
+    study.enqueue({"x": 0.5, "epochs": 9})
+    study.tell(study.ask(), folds=[0.1, 0.2, 0.3], cost=4.0)
+    browser = visit(storage)
+    assert "epochs value cost so far 1 0.5 2 USD" in words(browser.get("/studies/curves/trials/0"))
+    second = words(browser.get("/studies/curves/trials/1"))
+    assert "value 0.200 ±" in second
+    assert "goes on from trial 0, at epochs = 3" in second
+
+
+def test_a_picture_that_would_show_nothing_says_why_in_words_that_fit_the_study(storage):
+    for name, stop in (("automatic", "auto"), ("budget", None)):
+        study = st.Study(st.Space(x=st.Float(0, 1), y=st.Float(0, 1)), st.Random(), storage=storage, name=name, stop=stop)
+        assert study.views("stopping")["empty"] == study.views("contour")["empty"] == "There are no trials yet."
+        study.tell(study.ask(), 0.5, cost=1.0)
+        assert ("the budget alone decides" in study.views("stopping", fit=False)["empty"]) == (stop is None)
+        assert "trials with different values" in study.views("contour", fit=True)["empty"]
+
+
 def test_the_numbers_of_the_page_are_those_of_the_program_interface(browser, client, study):
     document = client.get("/api/studies/xgb").json()
     text = words(browser.get("/studies/xgb"))

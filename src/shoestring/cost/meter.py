@@ -13,6 +13,7 @@ A meter is a specification, and can be pickled. ``check`` says whether it can be
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import subprocess
@@ -49,7 +50,8 @@ class Measurement:
 
     def read(self) -> float:
         """The amount so far."""
-        return max(0.0, self._counter() - self._start) * self._scale
+        used = self._counter() - self._start
+        return (0.0 if used < 0.0 else used) * self._scale  # what is not a number stays so: such a cost is refused
 
     def close(self) -> None:
         """End what the measurement needs, such as a thread. It can be read until then.
@@ -86,7 +88,13 @@ class Meter(ABC):
 
     def check(self) -> None:
         """Raise MethodError if it cannot be read on this machine: what is missing, and how to get it."""
-        self.start().close()
+        measurement, kind = self.start(), type(self).__name__
+        if not isinstance(measurement, Measurement):
+            raise MethodError(f"{kind}.start must return st.Measurement(counter), not {measurement!r}")
+        reading = measurement.read()
+        measurement.close()
+        if not is_number(reading) or not math.isfinite(reading):
+            raise MethodError(f"{kind}: its reading is {reading!r}; the counter of its measurement must return a finite number")
 
     @property
     def by_time_alone(self) -> bool:

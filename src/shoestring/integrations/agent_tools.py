@@ -157,6 +157,12 @@ def ask(catalog: Catalog, given: Arguments) -> Json:
 
 
 def tell(catalog: Catalog, given: Arguments) -> Json:
+    """A result. Where costs are no time and time has no price, its cost is needed: seconds would count as that unit."""
+    study, number = catalog.study(given["study"]), given["number"]
+    running = number < len(study.log) and not study.log[number].finished and given.keys() & {"value", "folds", "error"}
+    if running and given.get("cost") is None and not study.state.settings.time_has_a_price:
+        fix = f"send what the trial has cost in {study.unit}, 0 if nothing; or make the study with per_hour, the price of an hour"
+        raise Problem(422, f"the cost is missing: this study counts costs in {study.unit}", "cost", fix)
     return api.tell(catalog, given["study"], {name: value for name, value in given.items() if name != "study"})
 
 
@@ -251,7 +257,7 @@ TOOLS = (
     AgentTool(
         name="tell", about=(
             "Report what came of a trial: value (or folds, the values of a cross-validation), or error for a failed one. Also "
-            "its cost in the unit of the study; without it, the time since ask is the cost. The same result twice is one result."
+            "its cost in the unit of the study, needed unless that is seconds or it has per_hour. Twice the same is one result."
         ),
         properties=of_a_study(**TELL_PROPERTIES), required=("study", "number"),
         example={"study": "xgb", "number": 3, "value": 0.25, "cost": 2.0}, run=tell, repeatable=True,

@@ -253,6 +253,13 @@ def to_trial(frozen: FrozenTrial, row: int, config: Config, steps: tuple[int, in
     return replace(trial, state=State.DONE, value=float(value))
 
 
+def read_cost(cost: Any) -> str | None:
+    """What a trial costs, checked: "seconds", the name of a user attribute, or None."""
+    if cost is not None and (not isinstance(cost, str) or not cost):
+        raise MethodError(f'cost must be "seconds", the name of a user attribute or None, not {cost!r}')
+    return cost
+
+
 def cost_of(frozen: FrozenTrial, cost: str | None) -> tuple[float | None, float | None]:
     """The cost and the seconds of a trial."""
     seconds = None if frozen.duration is None else max(frozen.duration.total_seconds(), 0.0)

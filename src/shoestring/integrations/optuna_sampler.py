@@ -9,8 +9,10 @@ A sampler keeps what it has read (``optuna_mirror``): an ask costs one row of a 
 
 from __future__ import annotations
 
+import logging
 import threading
 import zlib
+from collections.abc import Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -32,8 +34,13 @@ from ..search.auto import read_search_method
 from ..search.bayes import Bayes
 from ..search.boca import BOCA
 from ..search.hyperband import Hyperband
+from ..space.parameters import Float
+from ..space.space import Space
 from ..state.registry import read_code
-from .optuna_mirror import PARAMS_KEY, MirrorOptions, OptunaTrials, external_params
+from ..study import Study
+from .optuna_mirror import PARAMS_KEY, MirrorOptions, OptunaTrials, external_params, read_cost
+
+log = logging.getLogger("shoestring")
 
 INITIAL_TRIALS = 8  # of the initial design, as in a study of this library
 MAX_SEED = 2**31
@@ -75,16 +82,15 @@ class ShoestringSampler(BaseSampler):
         cost_model: Any = "auto",
         model: Any = None,
     ) -> None:
-        if cost is not None and (not isinstance(cost, str) or not cost):
-            raise MethodError(f'cost must be "seconds", the name of a user attribute or None, not {cost!r}')
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1)[0])
         method = read_code("method", method) if isinstance(method, str) else method
         check_target_only(method)
         self.options = MirrorOptions(
-            method=method, seed=whole_number(seed, "seed", 0), initial=whole_number(initial, "initial", 1), cost=cost,
+            method=method, seed=whole_number(seed, "seed", 0), initial=whole_number(initial, "initial", 1), cost=read_cost(cost),
             budget=None if budget is None else read_budget(budget), cost_model=cost_model, model=model,
         )  # fmt: skip
+        check_options(self.options)
         self._forget()
 
     def _forget(self) -> None:
@@ -92,6 +98,7 @@ class ShoestringSampler(BaseSampler):
         self._known: WeakKeyDictionary[Any, dict[int, OptunaTrials]] = WeakKeyDictionary()  # by storage, then by study
         self._suggested: dict[tuple[int, int], dict[str, Any]] = {}  # of running trials: (study, number) -> values
         self._read: tuple[int, int] | None = None  # the trial for which the others were read last
+        self._cost_checked = self.options.cost in (None, "seconds")
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies in other processes: what was read is read again there."""
@@ -166,8 +173,20 @@ class ShoestringSampler(BaseSampler):
             mark = None if number is None else (study._study_id, number)
             if mark is None or mark != self._read:
                 known.update(study.get_trials(deepcopy=False))
+                self._check_cost(known.trials)
                 self._read = mark
             return known
+
+    def _check_cost(self, trials: Iterable[FrozenTrial]) -> None:
+        """Say once that the first complete trial has no cost: the name may be misspelled. Trials from before may have none."""
+        done = None if self._cost_checked else next((each for each in trials if each.state is TrialState.COMPLETE), None)
+        if done is None:
+            return
+        self._cost_checked, cost = True, self.options.cost
+        if cost not in done.user_attrs:
+            has = ", ".join(done.user_attrs) or "none"
+            how = f"set it in the objective: trial.set_user_attr({cost!r}, number)"
+            log.warning("trial %d has no user attribute %r, which cost= names; %s; it has: %s", done.number, cost, how, has)
 
 
 def require_one_objective(study: OptunaStudy) -> None:
@@ -184,6 +203,15 @@ def check_target_only(method: Any) -> None:
     if chooses:
         how = 'use "auto" or st.EI(), and ShoestringPruner to end trials early; or st.minimize, which chooses fidelities'
         raise MethodError(f"{method!r} chooses fidelities, but an Optuna trial decides by itself how many steps it makes; {how}")
+
+
+def check_options(options: MirrorOptions) -> None:
+    """An error now, and not at the second trial, for options that a study does not take."""
+    unit = None if options.budget is None else options.budget.unit
+    if unit not in (None, "s") and options.cost in (None, "seconds"):
+        how = 'name the user attribute that holds a trial\'s cost: cost="usd" with trial.set_user_attr("usd", 0.31)'
+        raise MethodError(f"the budget is in {unit}, but cost={options.cost!r} counts no {unit}; {how}, or give a budget in time")
+    Study(Space(x=Float(0, 1)), options.method, stop=None, cost_model=options.cost_model, model=options.model)
 
 
 def nearest(distribution: Any, value: float) -> Any:

@@ -49,6 +49,9 @@ def from_distributions(
 
 def to_parameter(name: str, distribution: BaseDistribution, when: Mapping[str, Any] | None = None) -> Parameter:
     """One distribution as a parameter, checked."""
+    if not isinstance(distribution, BaseDistribution):
+        how = "give a dict of Optuna's distributions, such as {'x': FloatDistribution(0, 1)}"
+        raise SpaceError(f"{name}: {distribution!r} is no distribution of Optuna; {how}")
     if distribution.single():
         raise SpaceError(f"{name} has one value ({distribution}) and is no parameter; leave it out, and set it in the objective")
     parameter: Parameter
@@ -76,6 +79,8 @@ def to_distributions(space: Space, *, conditions: bool = False) -> dict[str, Bas
     >>> to_distributions(st.Space(depth=st.Int(2, 12)))
     {'depth': IntDistribution(high=12, log=False, low=2, step=1)}
     """
+    if not isinstance(space, Space):
+        raise SpaceError(f"expected an st.Space, not {space!r}; to read distributions of Optuna, use from_distributions")
     found: dict[str, BaseDistribution] = {}
     for name, parameter in space.items():
         if isinstance(parameter, Fidelity):

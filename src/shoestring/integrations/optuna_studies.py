@@ -36,11 +36,13 @@ from ..errors import ConfigError, OutcomeError, SpaceError, StudyError
 from ..space.parameters import Fidelity
 from ..space.space import Space
 from ..study import Study
-from .optuna_mirror import CV_SCORES_KEY, MirrorOptions, OptunaTrials, last_value, to_trial
+from .optuna_mirror import CV_SCORES_KEY, MirrorOptions, OptunaTrials, last_value, read_cost, to_trial
 from .optuna_sampler import require_one_objective
 from .optuna_spaces import conditions_of, external_value, from_distributions, merged_widest, to_distribution
 
 SPACE_KEY = "shoestring:space"  # user attribute of an exported study
+UNIT_KEY = "shoestring:unit"  # the same: the unit of its costs
+COST_ATTR = "cost"  # user attribute of an exported trial
 SKIPPED_STATES = (TrialState.RUNNING, TrialState.WAITING)
 
 
@@ -48,14 +50,16 @@ SKIPPED_STATES = (TrialState.RUNNING, TrialState.WAITING)
 
 
 def from_optuna(
-    study: optuna.Study, *, cost: str | None = "seconds", leave_out: Iterable[str] = (), step: str = "step", **options: Any
+    study: optuna.Study, *, cost: str | None = "auto", leave_out: Iterable[str] = (), step: str = "step", **options: Any
 ) -> Study:
     """An Optuna study as a study of this library, with all trials that have ended.
 
     Values, states, intermediate values, durations, folds and user attributes are kept. The trials count as added: they take
-    nothing from a budget. Configs that wait in Optuna are enqueued; running trials are left out.
+    nothing from a budget. Configs that wait in Optuna are enqueued. Running trials, parameters with one value, and failed trials
+    without all parameters are left out.
 
-    cost        what a trial has cost: "seconds" (its duration), the name of a user attribute, or None
+    cost        what a trial has cost: "seconds" (its duration), the name of a user attribute, or None. "auto": seconds, or the
+                costs of a study that ``to_optuna`` has exported
     leave_out   names of parameters to leave out
     step        the name of the fidelity, where trials report intermediate values
     options     of ``st.Study``: method, stop, seed, storage, name, ...
@@ -69,13 +73,16 @@ def from_optuna(
     >>> study.name, len(study.history), study.best.value == theirs.best_value
     ('demo', 3, True)
     """
+    if not isinstance(study, optuna.Study):
+        raise StudyError(f"expected an Optuna study, not {study!r}; read one with optuna.load_study(study_name=..., storage=...)")
     require_one_objective(study)
     trials = study.get_trials(deepcopy=False)
+    cost, unit = cost_attribute(study, cost, trials)
     space, shift = space_of(study, trials, set(leave_out), step)
     direction = study.direction.name.lower()
     options = {"name": study.study_name, "direction": direction, **options}
-    if cost not in (None, "seconds"):
-        options.setdefault("unit", cost)
+    if unit is not None:
+        options.setdefault("unit", unit)
     ours = Study(space, **options)
     with ours.state.lock:
         for frozen in trials:
@@ -89,9 +96,25 @@ def from_optuna(
         if waiting:
             ours.enqueue({name: value for name, value in waiting.items() if name in space})
     for name, value in study.user_attrs.items():
-        if name != SPACE_KEY:
+        if name not in (SPACE_KEY, UNIT_KEY):
             ours.set_attr(name, value)
     return ours
+
+
+def cost_attribute(study: optuna.Study, cost: str | None, trials: Iterable[FrozenTrial]) -> tuple[str | None, str | None]:
+    """Where the costs of trials are, and their unit where it is not seconds; a StudyError if no trial has them."""
+    if read_cost(cost) == "auto":
+        unit = study.user_attrs.get(UNIT_KEY)
+        return (COST_ATTR, unit) if unit is not None else ("seconds", None)
+    if cost in (None, "seconds"):
+        return cost, None
+    complete = [each for each in trials if each.state is TrialState.COMPLETE]
+    if complete and not any(cost in each.user_attrs for each in complete):
+        known = ", ".join(sorted({name for each in complete for name in each.user_attrs})) or "none"
+        how = 'name another one, or give cost="seconds" (durations) or None'
+        what = f"no trial of {study.study_name!r} has the user attribute {cost!r}, which cost= names"
+        raise StudyError(f"{what}; {how}; there are: {known}")
+    return cost, cost
 
 
 def space_of(study: optuna.Study, trials: Iterable[FrozenTrial], leave_out: set[str], step: str) -> tuple[Space, int]:
@@ -188,6 +211,8 @@ def to_optuna(
     >>> len(theirs.trials), theirs.best_value == result.best.value
     (3, True)
     """
+    if not isinstance(study, Study):
+        raise StudyError(f"expected a study of this library, not {study!r}; of a result it is result.study")
     space = study.space
     distributions = {key: to_distribution(key, each) for key, each in space.items() if not isinstance(each, Fidelity)}
     traced = next(iter(space.fidelities), None) if intermediate else None
@@ -196,7 +221,11 @@ def to_optuna(
     trials = [exported(trial, study, distributions, traced) for trial in study.history]
     options = {"storage": storage, "study_name": name or study.name, "direction": study.direction, **options}
     theirs = optuna.create_study(**options)
+    if present := len(theirs.get_trials(deepcopy=False)):
+        how = "give another name=, or delete that study first: optuna.delete_study(study_name=..., storage=...)"
+        raise StudyError(f"study {theirs.study_name!r} has {present} trials in Optuna already, and would have some twice; {how}")
     theirs.set_user_attr(SPACE_KEY, space.to_json())
+    theirs.set_user_attr(UNIT_KEY, study.unit)
     for key, value in study.attrs.items():
         theirs.set_user_attr(key, value)
     theirs.add_trials(trials)
@@ -228,7 +257,7 @@ def exported(trial: Trial, study: Study, distributions: Mapping[str, BaseDistrib
         if below and trial.value is not None:
             steps[int(trial.config[traced])] = trial.value
     attrs: dict[str, Any] = {**trial.attrs, **trial.metrics}
-    attrs |= {} if trial.cost is None else {"cost": trial.cost}
+    attrs |= {} if trial.cost is None else {COST_ATTR: trial.cost}
     if trial.state in (State.FAILED, State.ABANDONED):
         attrs["error"] = trial.error or str(trial.state)
     began = datetime.fromtimestamp(trial.asked_at) if trial.asked_at is not None else datetime.fromtimestamp(0)

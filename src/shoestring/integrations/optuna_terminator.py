@@ -25,7 +25,7 @@ from ..state.registry import read_code
 from ..surrogate.belief import Belief
 from ..termination.auto import read_rule
 from ..termination.base import StopRule, Verdict
-from .optuna_mirror import Mirror, MirrorOptions, OptunaTrials
+from .optuna_mirror import Mirror, MirrorOptions, OptunaTrials, read_cost
 from .optuna_sampler import ShoestringSampler, require_one_objective
 
 log = logging.getLogger("shoestring")
@@ -56,12 +56,11 @@ class ShoestringTerminator:
     """
 
     def __init__(self, rule: Any = "auto", *, cost: str | None = "seconds", every: int = 1, seed: int = 0) -> None:
-        if rule is None:
-            raise MethodError('rule=None never ends a study; give "auto", st.RegretBound(0.01), st.Patience(30), ...')
         found = read_rule(read_code("stop", rule) if isinstance(rule, str) else rule, Auto())
-        assert found is not None
+        if found is None:
+            raise MethodError(f'rule={rule!r} never ends a study; give "auto", st.RegretBound(0.01), st.Patience(30), ...')
         self.rule = found
-        self.options = MirrorOptions(cost=cost, seed=whole_number(seed, "seed", 0))
+        self.options = MirrorOptions(cost=read_cost(cost), seed=whole_number(seed, "seed", 0))
         self.every = whole_number(every, "every", 1)
         self.verdict: Verdict | None = None
         self._lock = threading.RLock()

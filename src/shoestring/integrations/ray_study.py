@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from .._validation import is_number
 from ..budget import Budget
 from ..data.outcome import Outcome, capped, read_value
 from ..data.trial import State, Trial
@@ -182,6 +183,11 @@ class TuneStudy:
             )
         if cost is None:
             return None
+        if not is_number(cost) or not 0 <= cost < math.inf:
+            if not required:
+                return None
+            how = "it is a finite number of 0 or more, that of the whole trial so far"
+            raise MethodError(f"a result has {self.cost!r}: {cost!r}, which cost= names; report a number: {how}")
         price = self.study.state.settings.price_of_a_second if self.cost == TIME_TOTAL else 1.0
         return float(cost) * price
 
@@ -246,8 +252,7 @@ class TuneStudy:
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Go on from there, with the method, the rule and the models of this object."""
-        if not isinstance(state, Mapping) or state.get("shoestring_tune") != STATE_VERSION:
-            raise StudyError("this is not the state of a ShoestringSearch of this version; give the file that save() wrote")
+        check_state(state)
         budget = self.study.budget
         study = Study.from_json(json.dumps(state["study"]), **self.code)
         if dict(study.space) != dict(self.study.space):
@@ -263,3 +268,9 @@ class TuneStudy:
         self._open(study)
         self._numbers = {str(trial_id): int(number) for trial_id, number in state["numbers"].items()}
         self._reports = {str(trial_id): list(reports) for trial_id, reports in state["reports"].items()}
+
+
+def check_state(state: Any) -> None:
+    """A StudyError for what is not the state of a search."""
+    if not isinstance(state, Mapping) or state.get("shoestring_tune") != STATE_VERSION:
+        raise StudyError("this is not the state of a ShoestringSearch of this version; give the file that save() wrote")

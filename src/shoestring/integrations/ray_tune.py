@@ -24,7 +24,7 @@ from ..study import Study
 from ..termination.base import Verdict
 from .distributions import Translation
 from .ray_spaces import read_ray_space
-from .ray_study import TIME_TOTAL, TuneStudy
+from .ray_study import TIME_TOTAL, TuneStudy, check_state
 
 __all__ = ["ShoestringSearch"]
 
@@ -149,6 +149,7 @@ class ShoestringSearch(Searcher):
             raise MethodError(f"{os.fspath(checkpoint_path)!r} is not a file that save() wrote: {error}") from None
         if state is None:
             return
+        check_state(state)
         if self._given is None:
             self._given = _read_space(Space.from_json(state["study"]["space"]))
         self._metric = self._metric or state["metric"]

@@ -141,6 +141,8 @@ def picture(found: Mapping[str, Any]) -> str:
 
 def left_out(found: Sequence[Mapping[str, Any]]) -> str:
     """Why some pictures are not there."""
+    if not any(each["trials"] for each in found):
+        return '<p class="soft">There are no trials yet.</p>'
     why = "".join(f"<li>{escape(each['title'])}: {escape(each['empty'])}</li>" for each in found if each["empty"])
     return f'<p class="soft">Left out:</p><ul class="soft">{why}</ul>' if why else ""
 

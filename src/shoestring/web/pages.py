@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .._format import amount, duration, plural, rounded, value_text
+from .._format import amount, duration, plural, rounded, uncertain, value_text
 from ..budget import Budget
 from ..data.trial import State, Trial
 from ..errors import ShoestringError
@@ -18,10 +18,12 @@ from ..report.views import compare, view
 from ..storage.base import Storage, StudyRecord
 from ..storage.heartbeat import surely_dead
 from ..study import Study
+from ..termination.regret import standard_error
 from .catalog import Catalog, NoStudy, budget_of
 from .pictures import Picture, Pictures
 
 MAX_RUNNING_SHOWN = 20
+MAX_REPORTS_SHOWN = 50
 MAX_COMPARED = 40  # studies in one picture
 NOTES_KEY = "notes"  # of the study's attributes: what people have written on the page
 SECONDS_OF_UNIT = ((86400, "day"), (3600, "hour"), (60, "minute"))
@@ -135,8 +137,8 @@ def line(record: StudyRecord, failed: int, best: Trial | None) -> str:
     return " | ".join([*parts, state_text(record)])
 
 
-def suggestion_part(trial: Trial, unit: str) -> dict[str, Any]:
-    """Why a trial was suggested: the reason, what was expected, and what came of it."""
+def suggestion_part(trial: Trial, unit: str, *, outcome: bool = True) -> dict[str, Any]:
+    """Why a trial was suggested: the reason, what was expected, and what came of it unless that is shown elsewhere."""
     known = trial.suggestion
     gain, cost = number_of(known.get("gain")), number_of(known.get("cost"))
     per_cost = gain / cost if gain is not None and cost else None
@@ -146,9 +148,10 @@ def suggestion_part(trial: Trial, unit: str) -> dict[str, Any]:
         ("expected gain", text_of(gain)),
         ("expected cost", None if cost is None else amount(cost, unit)),
         ("expected gain per unit of cost", None if per_cost is None else f"{rounded(per_cost)} per {unit}"),
-        ("value", text_of(trial.value)),
-        ("cost", None if trial.cost is None else amount(trial.cost, unit) + (" or more" if trial.censored else "")),
     ]
+    if outcome:
+        paid = None if trial.cost is None else amount(trial.cost, unit) + (" or more" if trial.censored else "")
+        facts += [("value", text_of(trial.value)), ("cost", paid)]
     decision = known.get("decision")
     return {
         "number": trial.number, "why": known.get("why"), "facts": [(label, text) for label, text in facts if text],
@@ -244,23 +247,38 @@ def trial_page(record: StudyRecord, study: Study, trial: Trial, logs: Sequence[L
     """One trial: what it was, what came of it, why it was suggested, its folds, reports, error and logs."""
     facts = [
         ("state", str(trial.state)),
-        ("value", rounded(trial.value, 6)),
+        ("value", uncertain(trial.value, standard_error(trial.folds)) if trial.folds else rounded(trial.value, 6)),
         ("cost", "-" if trial.cost is None else amount(trial.cost, study.unit) + (" or more" if trial.censored else "")),
         ("time", "-" if trial.seconds is None else duration(trial.seconds)),
         ("asked", "-" if trial.asked_at is None else clock_text(trial.asked_at)),
     ]
     facts += [("added", "a result from elsewhere: this study has not paid for it")] if trial.added else []
     if trial.resumed_from is not None:
-        facts.append(("goes on from", f"trial {trial.resumed_from.number}"))
+        reached = ", ".join(f"{name} = {value_text(value)}" for name, value in trial.resumed_from.fidelity.items())
+        facts.append(("goes on from", f"trial {trial.resumed_from.number}" + (f", at {reached}" if reached else "")))
     further = [(name, text_of(value) or "-") for name, value in trial.metrics.items()]
     further += [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in trial.attrs.items()]
+    head, reports = report_table(trial.reports[-MAX_REPORTS_SHOWN:], study.unit)
     return {
         "number": trial.number, "facts": facts, "config": config_pairs(trial), "further": further,
         "folds": [(number, rounded(fold, 6)) for number, fold in enumerate(trial.folds or ())],
-        "reports": [json.dumps(report) for report in trial.reports[-20:]], "report_count": len(trial.reports),
-        "suggestion": suggestion_part(trial, study.unit), "error": trial.error, "traceback": trial.traceback, "logs": list(logs),
+        "report_head": head, "reports": reports, "report_count": len(trial.reports),
+        "suggestion": suggestion_part(trial, study.unit, outcome=False), "logs": list(logs),
+        "error": trial.error, "traceback": trial.traceback,
         "finished": trial.finished, "notes": notes_of(record, trial.number), "count": len(study.log),
     }  # fmt: skip
+
+
+def report_table(reports: Sequence[Mapping[str, Any]], unit: str) -> tuple[list[str], list[list[str]]]:
+    """The intermediate values as a table: the fidelities, the value, and the cost of the trial so far where it is known."""
+    fidelities = list(dict.fromkeys(name for report in reports for name in report.get("fidelity") or {}))
+    costs = any(number_of(report.get("cost")) is not None for report in reports)
+    rows = []
+    for report in reports:
+        reached, cost = report.get("fidelity") or {}, number_of(report.get("cost"))
+        row = [*(value_text(reached.get(name, "-")) for name in fidelities), text_of(report.get("value")) or "-"]
+        rows.append(row + (["-" if cost is None else amount(cost, unit)] if costs else []))
+    return [*fidelities, "value", *(["cost so far"] if costs else [])], rows
 
 
 # -- several studies ---------------------------------------------------------------------------------------------------
@@ -285,8 +303,8 @@ def compare_page(catalog: Catalog, pictures: Pictures, chosen: Sequence[str], by
         shown = "-" if best is None else rounded(best.value)
         rows.append({"name": name, "trials": known[name].counted, "spent": spent_text(known[name]), "best": shown})
     return {
-        "names": [record.name for record in records], "chosen": names, "picture": picture, "rows": rows, "problem": problem,
-        "by_prefix": by_prefix,
+        "names": sorted(known, key=lambda name: name not in names), "chosen": names, "picture": picture,
+        "rows": rows, "problem": problem, "by_prefix": by_prefix,
     }  # fmt: skip
 
 

@@ -87,7 +87,8 @@ def bars(view: View) -> Drawn:
     parts.append(label(cut(view["x"]["label"], room), middle, bottom + 2.15 * LINE, class_="name", full=view["x"]["label"]))
     if view["y"]["label"] and text_width(view["y"]["label"]) <= bottom + LINE:
         turned = label(view["y"]["label"], 0, 0, class_="name")
-        parts.append(tag("g", turned, transform=f"translate({number(0.9 * FONT)} {number(0.5 * bottom)})rotate(-90)"))
+        middle = max(0.5 * bottom, 0.5 * text_width(view["y"]["label"]) + 2.0)  # beside few bars, it begins at the top
+        parts.append(tag("g", turned, transform=f"translate({number(0.9 * FONT)} {number(middle)})rotate(-90)"))
     return "".join(parts), bottom + 2.6 * LINE
 
 

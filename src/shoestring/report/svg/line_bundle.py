@@ -45,8 +45,8 @@ def line_bundle(view: View) -> Drawn:
             shown = cut("inactive", space - 10.0)
             where = {"x": place + 5, "y": at(below) + 0.35 * 12}
             parts.append(label(shown, **where, anchor="start", class_="tick halo", full="this parameter is not active"))
-    parts += draw_names(axes, places, bottom, space)
-    return "".join(parts), bottom + 2.8 * LINE
+    names, rows = draw_names(axes, places, bottom, space)
+    return "".join([*parts, *names]), bottom + (0.8 + rows) * LINE
 
 
 def legend_of(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -58,8 +58,8 @@ def legend_of(lines: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [{"name": name, "role": role, "mark": mark, "x": [0]} for name, role, mark in entries]
 
 
-def draw_names(axes: Sequence[Mapping[str, Any]], places: Sequence[float], bottom: float, space: float) -> list[str]:
-    """The names below the axes, in two rows where one has not enough space. The first name begins at the edge."""
+def draw_names(axes: Sequence[Mapping[str, Any]], places: Sequence[float], bottom: float, space: float) -> tuple[list[str], int]:
+    """The names below the axes, and the number of their rows: two where one has not enough space."""
     widths = [text_width(axis["name"]) for axis in axes]
     rows = 2 if widths[0] > 0.5 * space or max(widths) > space - 8.0 else 1
     parts = []
@@ -67,11 +67,12 @@ def draw_names(axes: Sequence[Mapping[str, Any]], places: Sequence[float], botto
         y = bottom + LINE * (1.1 + place % rows)
         shown = cut(axis["name"], 0.5 * rows * space + x - 12.0 if place == 0 else rows * space - 14.0, middle=True)
         if place == 0:
-            parts.append(label(shown, 4, y, anchor="start", class_="name", full=axis["name"]))
+            start = max(x - 0.5 * text_width(shown), 4.0)
+            parts.append(label(shown, start, y, anchor="start", class_="name", full=axis["name"]))
         else:
             half = 0.5 * text_width(shown)
             parts.append(label(shown, min(x, WIDTH - half - 2.0), y, class_="name", full=axis["name"]))
-    return parts
+    return parts, rows
 
 
 def draw_line(line: Mapping[str, Any], places: list[float], at: Any) -> str:

@@ -114,7 +114,7 @@ def caption_of(lines: list[dict[str, Any]], runs: Mapping[str, list[tuple[Array,
     most = max((len(group) for group in runs.values()), default=0)
     width = "hold all runs" if most < QUARTILE_RUNS else "are from the first to the third quartile"
     band = f"; bands {width}" if most > 1 else ""
-    what = "median over the runs" if most > 1 else "best value"
+    what = ", the median over the runs," if most > 1 else ","
     missing = [name for name in runs if name not in ends]
     without = f" {listed(missing)} {'has' if len(missing) == 1 else 'have'} no result to compare yet." if missing else ""
-    return f"Of {plural(len(lines), 'line')}, {first} ends with the best value: {what} {rounded(ends[first])}{band}.{without}"
+    return f"Of {plural(len(lines), 'line')}, {first} ends with the best value{what} {rounded(ends[first])}{band}.{without}"

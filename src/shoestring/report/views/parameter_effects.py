@@ -188,12 +188,16 @@ def contour(source: Source, parameters: Sequence[str] | None = None) -> View:
         why = "A map needs two parameters, and this space has one."
         return empty_view("heatmap", MAP_TITLE, why, history) | {"applies": False}
     if history.best is None:
-        return empty_view("heatmap", MAP_TITLE, "Nothing has succeeded yet.", history)
+        why = "Nothing has succeeded yet." if len(history) else "There are no trials yet."
+        return empty_view("heatmap", MAP_TITLE, why, history)
     names = chosen_pair(history, context, free) if parameters is None else free
     axes = [ParameterAxis.of(history.space, name) for name in names]
     reference = reference_trial(history, names)
     if reference is None:
         return empty_view("heatmap", MAP_TITLE, f"No finished trial has both {names[0]} and {names[1]}.", history)
+    if context is not None and np.ptp(np.clip(values_of(history), -1e300, 1e300)) == 0.0:
+        why = "A map needs trials with different values: the prediction is the same everywhere."
+        return empty_view("heatmap", MAP_TITLE, why, history)
     cells = None if context is None else map_cells(context, axes)
     lines = map_trials(axes, history)
     others = [name for name in reference.config if name not in names and not history.space[name].fidelity]

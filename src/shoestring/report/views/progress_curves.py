@@ -114,6 +114,7 @@ def best_caption(source: Source) -> str:
     failures = f"; {failed} failed" if failed else ""
     if best is None:
         return f"Nothing has succeeded yet, after {plural(history.trials_started, 'trial')}{failures}."
-    spent = amount(history.spent, source.unit)
+    elsewhere = bool(history.table.added[: len(history)].all())  # then the axis shows what they have cost there
+    paid = " from elsewhere" if elsewhere else f" for {amount(history.spent, source.unit)}"
     trials = plural(history.trials_started, "trial")
-    return f"The best value is {rounded(best.value)} (trial {best.number}), after {trials} for {spent}{failures}."
+    return f"The best value is {rounded(best.value)} (trial {best.number}), after {trials}{paid}{failures}."

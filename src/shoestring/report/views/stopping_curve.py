@@ -84,7 +84,8 @@ def stopping_curve(source: Source) -> View:
     limits = np.array([np.nan if each.threshold is None else each.threshold for each in shown])
     lines: list[dict[str, Any]] = [series(last.what, "bound", "line", rows, values)]
     if np.isfinite(limits).any():
-        lines.append(series("threshold", "threshold", "dashes", rows, limits))
+        across = [0, len(history)] if len(rows) == 1 else rows  # a single threshold is a line too, not a dot
+        lines.append(series("threshold", "threshold", "dashes", across, np.broadcast_to(limits, len(across))))
     finite = np.concatenate([values, limits])[np.isfinite(np.concatenate([values, limits]))]
     log = is_wide(finite)
     return make_view(
@@ -108,13 +109,21 @@ def caption_of(last: Watched) -> str:
     return f"{now}; the rule stops the study when this is {side} {rounded(last.threshold, 3)}."
 
 
+def nothing_watched(source: Source) -> str:
+    """Why there is no curve, in a sentence."""
+    if not len(source.history):
+        return "There are no trials yet."
+    if source.rule is None:
+        return "There is no stopping rule, and no suggestion has an expected gain: the budget alone decides."
+    return "The stopping rule has no number to compare yet, and no suggestion has an expected gain."
+
+
 def expected_gains(source: Source) -> View:
     """The expected gain of each suggestion, where no rule watches a number."""
     history = source.history
     gains = {trial.number: gain for trial in history if (gain := trial.suggestion.get("gain")) is not None}
     if not gains:
-        why = "No stopping rule has looked at a number yet, and no suggestion has an expected gain: the budget alone decides."
-        return empty_view("chart", TITLE, why, history) | {"applies": False}
+        return empty_view("chart", TITLE, nothing_watched(source), history) | {"applies": False}
     rows = spread_out(np.array(sorted(gains)))
     values = np.array([gains[row] for row in rows.tolist()])
     positive = values[values > 0.0]

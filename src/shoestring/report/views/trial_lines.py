@@ -110,10 +110,16 @@ def value_ticks(ends: tuple[float, float], log: bool) -> list[dict[str, Any]]:
     """Five values along the axis of values; one if all are equal."""
     low, high = ends
     if not high > low:
-        return [{"at": 0.5, "label": rounded(low, 3)}]
+        return [{"at": 0.5, "label": tick_text(low, 3)}]
     shares = (0.0, 0.25, 0.5, 0.75, 1.0)
     at = [low * (high / low) ** share if log and low > 0 else low * (1.0 - share) + high * share for share in shares]
-    return [{"at": share, "label": rounded(value, 3)} for share, value in zip(shares, at, strict=True)]
+    return [{"at": share, "label": tick_text(value, 3)} for share, value in zip(shares, at, strict=True)]
+
+
+def tick_text(value: float, digits: int) -> str:
+    """A number beside an axis, with a power of ten as on the axes of the other pictures: "1e-5", not "1e-05"."""
+    front, e, power = rounded(value, digits).partition("e")
+    return f"{front}e{int(power)}" if e else front
 
 
 def line_heights(history: History) -> Array:
@@ -143,7 +149,7 @@ def ticks_of(parameter: Parameter) -> list[dict[str, Any]]:
         marks = [(float((units[k] - low) / (high - low)) if high > low else 0.5, labels[k]) for k in shown]
     else:
         digits = 6 if parameter.whole else 3
-        marks = [(0.0, rounded(parameter.low, digits)), (1.0, rounded(parameter.high, digits))]
+        marks = [(0.0, tick_text(parameter.low, digits)), (1.0, tick_text(parameter.high, digits))]
         if parameter.levels is None:
-            marks.insert(1, (0.5, rounded(float(parameter.values(np.array(0.5 * (low + high)))), 2)))
+            marks.insert(1, (0.5, tick_text(float(parameter.values(np.array(0.5 * (low + high)))), 2)))
     return [{"at": height, "label": label} for height, label in marks]
