@@ -8,7 +8,7 @@ import pytest
 
 import shoestring as st
 from shoestring.data.dataset import to_dataset
-from shoestring.search.pruning import PRUNING_PROBABILITY, pruning_forecast
+from shoestring.search.pruning import PRUNING_PROBABILITY, PruningForecast, pruning_forecast
 from shoestring.surrogate.curves_posterior import RunForecaster
 from tests.problems import abandon, branin
 
@@ -358,4 +358,12 @@ def test_a_run_that_goes_on_is_judged_by_its_earlier_points_too(monkeypatch):
     monkeypatch.setattr(RunForecaster, "at", lambda self, times, *rest: asked.append(times) or at(self, times, *rest))
     found = study.pruning_forecast(trial, curve_reports({"x": 0.6}, 4)[-1:])
     assert 0.0 <= found.probability <= 1.0
-    np.testing.assert_allclose(asked[-1], np.arange(1, 5) / 48)
+    np.testing.assert_allclose(asked[0], np.arange(1, 5) / 48)
+
+
+def test_what_the_curves_gave_no_chance_from_the_start_is_pruned_by_its_own_values_alone():
+    """The model of the search asked for it: without this rule it would ask for the same place again and again."""
+    assert PruningForecast(0.01, before=0.4).should_prune
+    assert not PruningForecast(0.004, before=0.005).should_prune
+    assert PruningForecast(0.0001, before=0.005).should_prune
+    assert not PruningForecast(0.0001, before=0.005, seeks_information=True).should_prune

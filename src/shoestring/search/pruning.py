@@ -5,7 +5,8 @@
     y*       the lowest mean at the target among the configurations that have finished
     P        Phi((y* - mu) / s), the probability of improvement
 
-A trial is pruned when P is below PRUNING_PROBABILITY: then what it would still cost buys next to nothing. There is no forecast
+A trial is pruned when P is below PRUNING_PROBABILITY: then what it would still cost buys next to nothing (where P was below it
+before the first report, when it is below that share of what it was). There is no forecast
 while no model has chosen a trial (unless the study says ``prune=True``), while nothing has finished at the target, and while
 fewer than MIN_OTHER_CONFIGS other configurations have a value as early in their runs as this one is now. Without the last
 condition, 39 % of the trials that the plain model pruned on a linear scale and 8 % on a logarithmic one would have become the
@@ -43,16 +44,21 @@ MIN_OTHER_CONFIGS = 5  # other configurations with a value as early in their run
 class PruningForecast:
     """The probability that the trial's configuration is better than the best one at the target fidelity, now and before.
 
-    A trial of a method that seeks information may never have been likely to be the best: it was asked for what it tells. Only
-    intermediate values that took its chance away prune it. For other methods ``before`` is not computed.
+    Only intermediate values that took its chance away prune a trial. One of a method that seeks information may never have been
+    likely to be the best: it was asked for what it tells. One that the model of curves gave no chance from the start was asked
+    because the model of the search sees one: it is pruned if its own values lower that chance by as much. Else the search
+    would ask for the same place again and again, and learn nothing there.
     """
 
     probability: float
     before: float = 1.0
+    seeks_information: bool = False
 
     @property
     def should_prune(self) -> bool:
         """Whether the trial should be pruned."""
+        if self.before < PRUNING_PROBABILITY and not self.seeks_information:
+            return self.probability < PRUNING_PROBABILITY * self.before
         return self.probability < PRUNING_PROBABILITY <= self.before
 
     @property
@@ -89,7 +95,7 @@ def pruning_forecast(
     without = replace(data, pending=data.pending[:0])  # what is only assumed of pending trials is no reason to prune
     now = improvement_probability(context, without.with_intermediate(values, space), u)
     compare = now < PRUNING_PROBABILITY and seeks_information
-    return PruningForecast(now, improvement_probability(context, without, u) if compare else 1.0)
+    return PruningForecast(now, improvement_probability(context, without, u) if compare else 1.0, seeks_information)
 
 
 # -- by the model of curves ---------------------------------------------------------------------------------------------
@@ -118,8 +124,8 @@ def curve_forecast(
     forecaster = curves.forecaster(context.space.encode(trial.config), run)
     times, values = data.thinned(points)
     probability = chance_below(best, *forecaster.at(times, curves.output.forward(values)))
-    compare = probability < PRUNING_PROBABILITY and seeks_information
-    return PruningForecast(probability, chance_below(best, *forecaster.at((), ())) if compare else 1.0)
+    before = chance_below(best, *forecaster.at((), ())) if probability < PRUNING_PROBABILITY else 1.0
+    return PruningForecast(probability, before, seeks_information)
 
 
 def first_of_run(context: SearchContext, trial: Trial) -> int:
