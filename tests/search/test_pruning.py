@@ -358,7 +358,7 @@ def test_a_run_that_goes_on_is_judged_by_its_earlier_points_too(monkeypatch):
     monkeypatch.setattr(RunForecaster, "at", lambda self, times, *rest: asked.append(times) or at(self, times, *rest))
     found = study.pruning_forecast(trial, curve_reports({"x": 0.6}, 4)[-1:])
     assert 0.0 <= found.probability <= 1.0
-    np.testing.assert_allclose(asked[0], np.arange(1, 5) / 48)
+    np.testing.assert_allclose([times for times in asked if len(times)][-1], np.arange(1, 5) / 48)
 
 
 def test_what_the_curves_gave_no_chance_from_the_start_is_pruned_by_its_own_values_alone():
