@@ -196,6 +196,7 @@ def test_no_page_is_too_wide_and_each_has_labels_headings_and_landmarks(page, se
     assert (background == "rgb(20, 22, 26)") == (scheme == "dark")
 
 
+@pytest.mark.slow  # the test with all pictures is the short form
 def test_axe_core_finds_nothing_on_any_page(page, server):
     for path in (
         "/", "/studies/xgb", "/studies/empty", "/studies/ladder", "/studies/xgb/trials/4", "/studies/xgb/pictures/parallel",
@@ -214,6 +215,7 @@ def test_axe_core_finds_nothing_with_all_pictures_drawn_and_something_where_a_la
     assert [rule for _, rule, _ in accessibility(page)] == ["label-title-only"]
 
 
+@pytest.mark.slow  # the test with all pictures is the short form
 def test_axe_core_finds_nothing_in_a_report(chromium, server, tmp_path):
     context = chromium.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
