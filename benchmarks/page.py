@@ -174,7 +174,7 @@ def compare(folder: Path, program: str, repetitions: int) -> Iterator[dict[str, 
             for name in PLOTS:
                 server = shoestring_server(files[name]) if name == "shoestring" else dashboard_server(files[name], program)
                 with server as (process, address):
-                    time.sleep(3.0)  # both have read nothing that nobody asked for, or have ended it
+                    time.sleep(3.0)  # what the servers do by themselves at the start has ended
                     cold = first_plot(browser, address, PLOTS[name])
                     memory = peak_bytes(process)
                     again = first_plot(browser, address, PLOTS[name])

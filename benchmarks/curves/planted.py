@@ -133,7 +133,7 @@ class PlantedCurves:
         valid = self.shape(x, self._at_target(x))
         # The last parameter stands for the size of the network: the largest takes three times as long.
         seconds = (1 + 2 * float(x[-1])) * EPOCHS * (T / EPOCHS) ** self.power
-        if np.isnan(valid).any():  # a run that diverges ends there, and nobody pays for the rest
+        if np.isnan(valid).any():  # a run that diverges ends there, and the rest is not paid for
             seconds = np.minimum(seconds, seconds[np.isnan(valid)].min())
         return Curve(T, valid, valid, seconds)
 

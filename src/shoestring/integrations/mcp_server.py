@@ -1,6 +1,6 @@
 """``shoestring mcp``: the tools of ``agent_tools.py`` over the Model Context Protocol, on standard input and output only.
 
-There is no port and no token: whoever starts the process speaks to it through its pipes. The package ``mcp`` (extra ``agents``)
+There is no port and no token: the program that starts it speaks to it through its pipes. The package ``mcp`` (extra ``agents``)
 is imported when a server is made.
 """
 

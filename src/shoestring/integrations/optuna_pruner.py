@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import threading
 from typing import Any
-from weakref import WeakKeyDictionary
 
 try:
     from optuna.pruners import BasePruner
@@ -25,8 +24,8 @@ except ImportError as error:
 from .._validation import number_between, whole_number
 from ..data.trial import Trial
 from ..search.pruning import PRUNING_PROBABILITY, PruningForecast, pruning_forecast
-from .optuna_mirror import Mirror, MirrorOptions, OptunaTrials, to_reports
-from .optuna_sampler import require_one_objective
+from .optuna_mirror import Mirror, MirrorOptions, to_reports
+from .optuna_sampler import KnownStudies, require_one_objective
 
 
 class ShoestringPruner(BasePruner):
@@ -66,7 +65,7 @@ class ShoestringPruner(BasePruner):
 
     def _forget(self) -> None:
         self._lock = threading.RLock()
-        self._known: WeakKeyDictionary[Any, dict[int, OptunaTrials]] = WeakKeyDictionary()
+        self._known = KnownStudies(self.options)
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies in other processes: what was read is read again there."""
@@ -88,10 +87,7 @@ class ShoestringPruner(BasePruner):
         """How likely the trial becomes better than the best one; None while there is no forecast."""
         require_one_objective(study)
         with self._lock:
-            of_storage = self._known.setdefault(study._storage, {})
-            if study._study_id not in of_storage:
-                of_storage[study._study_id] = OptunaTrials(study.direction.name.lower(), self.options)
-            known = of_storage[study._study_id]
+            known = self._known.of(study)
             known.update(study.get_trials(deepcopy=False))
             space, steps, now = known.search_space, known.steps, trial.last_step
             if not space or steps is None or now is None or now >= steps[1]:  # nothing to compare with, or nothing to save

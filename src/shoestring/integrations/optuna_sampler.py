@@ -46,6 +46,21 @@ INITIAL_TRIALS = 8  # of the initial design, as in a study of this library
 MAX_SEED = 2**31
 
 
+class KnownStudies:
+    """What was read of Optuna's studies, by storage and then by study; it is forgotten with the storage."""
+
+    def __init__(self, options: MirrorOptions) -> None:
+        self.options = options
+        self._by_storage: WeakKeyDictionary[Any, dict[int, OptunaTrials]] = WeakKeyDictionary()
+
+    def of(self, study: OptunaStudy) -> OptunaTrials:
+        """What is known of a study, as it was read last."""
+        of_storage = self._by_storage.setdefault(study._storage, {})
+        if study._study_id not in of_storage:
+            of_storage[study._study_id] = OptunaTrials(study.direction.name.lower(), self.options)
+        return of_storage[study._study_id]
+
+
 class ShoestringSampler(BaseSampler):
     """A sampler for Optuna studies with one objective: ``optuna.create_study(sampler=ShoestringSampler())``.
 
@@ -95,7 +110,7 @@ class ShoestringSampler(BaseSampler):
 
     def _forget(self) -> None:
         self.lock = threading.RLock()
-        self._known: WeakKeyDictionary[Any, dict[int, OptunaTrials]] = WeakKeyDictionary()  # by storage, then by study
+        self._known = KnownStudies(self.options)
         self._suggested: dict[tuple[int, int], dict[str, Any]] = {}  # of running trials: (study, number) -> values
         self._read: tuple[int, int] | None = None  # the trial for which the others were read last
         self._cost_checked = self.options.cost in (None, "seconds")
@@ -166,10 +181,7 @@ class ShoestringSampler(BaseSampler):
     def read(self, study: OptunaStudy, number: int | None = None) -> OptunaTrials:
         """What is known of a study, up to date; it is read once for the trial with this ``number``."""
         with self.lock:
-            of_storage = self._known.setdefault(study._storage, {})
-            known = of_storage.get(study._study_id)
-            if known is None:
-                known = of_storage[study._study_id] = OptunaTrials(study.direction.name.lower(), self.options)
+            known = self._known.of(study)
             mark = None if number is None else (study._study_id, number)
             if mark is None or mark != self._read:
                 known.update(study.get_trials(deepcopy=False))

@@ -10,7 +10,6 @@ import logging
 import threading
 from dataclasses import replace
 from typing import Any
-from weakref import WeakKeyDictionary
 
 try:
     from optuna.study import Study as OptunaStudy
@@ -26,7 +25,7 @@ from ..surrogate.belief import Belief
 from ..termination.auto import read_rule
 from ..termination.base import StopRule, Verdict
 from .optuna_mirror import Mirror, MirrorOptions, OptunaTrials, read_cost
-from .optuna_sampler import ShoestringSampler, require_one_objective
+from .optuna_sampler import KnownStudies, ShoestringSampler, require_one_objective
 
 log = logging.getLogger("shoestring")
 
@@ -64,7 +63,7 @@ class ShoestringTerminator:
         self.every = whole_number(every, "every", 1)
         self.verdict: Verdict | None = None
         self._lock = threading.RLock()
-        self._known: WeakKeyDictionary[Any, dict[int, OptunaTrials]] = WeakKeyDictionary()
+        self._known = KnownStudies(self.options)
         self._calls = 0
 
     def __call__(self, study: OptunaStudy, trial: FrozenTrial) -> None:
@@ -89,10 +88,7 @@ class ShoestringTerminator:
                 self.verdict = self._judge(known, own=False)
         else:
             with self._lock:
-                of_storage = self._known.setdefault(study._storage, {})
-                if study._study_id not in of_storage:
-                    of_storage[study._study_id] = OptunaTrials(study.direction.name.lower(), self.options)
-                known = of_storage[study._study_id]
+                known = self._known.of(study)
                 known.update(study.get_trials(deepcopy=False))
                 self.verdict = self._judge(known, own=True)
         return self.verdict

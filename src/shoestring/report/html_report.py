@@ -28,7 +28,7 @@ MAX_TRIALS = 1000  # rows of the table of trials
 MAX_NUMBERS = 100  # rows of the table of numbers below each picture
 MAX_ERROR_CHARACTERS = 300
 NumberTable = tuple[str, list[str], list[Any]]  # title, head, rows
-NOT_SHOWN = ("next", "suggestions", "effort")  # rows of the summary that are for whoever runs the study
+NOT_SHOWN = ("next", "suggestions", "effort")  # rows of the summary that are for the person who runs the study
 
 PAGE_STYLE = """
 :root{color-scheme:light dark;--page:#ffffff;--text:#1c2733;--soft:#5c6875;--rule:#d9dfe6}
@@ -144,7 +144,7 @@ def left_out(found: Sequence[Mapping[str, Any]]) -> str:
     if not any(each["trials"] for each in found):
         return '<p class="soft">There are no trials yet.</p>'
     why = "".join(f"<li>{escape(each['title'])}: {escape(each['empty'])}</li>" for each in found if each["empty"])
-    return f'<p class="soft">Left out:</p><ul class="soft">{why}</ul>' if why else ""
+    return f'<p class="soft">Not shown:</p><ul class="soft">{why}</ul>' if why else ""
 
 
 def number_tables(found: Mapping[str, Any]) -> list[NumberTable]:

@@ -160,7 +160,7 @@ class StudyState:
         self._asking = 0  # depth of ``asking``
         self._asks = 0  # how many times it was entered
         self._reported: dict[int, float] = {}  # when a trial's reports were stored last
-        self.lent: dict[int, str] = {}  # tokens of leases that outlive this process, for whoever renews them
+        self.lent: dict[int, str] = {}  # tokens of leases that outlive this process, for the client that renews them
         self._unconfirmed: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and its lease's token
         self._changes = 0  # raised after each change of trials and table: a reader without the lock keeps no half of one
         self._history: History | None = None  # the last view, and what it is a view of

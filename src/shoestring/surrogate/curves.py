@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from ..numerics import LOG_2PI, Array, lapack
 from .kernels import Kernel
-from .marginal_likelihood import Layout
+from .marginal_likelihood import Layout, clipped, normal_log_prior
 
 MEAN_VARIANCE = np.array([1.0, 9.0])  # prior variances of the constant means of g and h, in units of the values at the target
 NO_PIVOT = 1e-10  # of A_i: below, a curve says nothing about h that it does not say about g
@@ -161,13 +161,11 @@ class CurveLayout:
 
     def clip(self, theta: Array) -> Array:
         """The nearest theta within the bounds."""
-        low, high = np.array(self.bounds).T
-        return np.clip(theta, low, high)
+        return clipped(theta, self.bounds)
 
     def log_prior(self, theta: Array) -> tuple[float, Array]:
         """log p(theta) up to a constant, and its gradient."""
-        off = (theta - self.centre) / self.width
-        return -0.5 * float(off @ off), -off / self.width
+        return normal_log_prior(theta, self.centre, self.width)
 
     def kernels(self, theta: Array) -> tuple[Kernel, Kernel]:
         """Those of g and h, without the constant means."""

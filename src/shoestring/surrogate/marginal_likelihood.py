@@ -53,6 +53,18 @@ FAILED_OBJECTIVE = 1e10  # minus the likelihood where it cannot be computed: far
 # -- hyperparameters ----------------------------------------------------------------------------------------------------
 
 
+def clipped(theta: Array, bounds: list[tuple[float, float]]) -> Array:
+    """The nearest theta within the bounds."""
+    low, high = np.array(bounds).T
+    return np.clip(theta, low, high)
+
+
+def normal_log_prior(theta: Array, centre: Array, width: Array) -> tuple[float, Array]:
+    """log p(theta) of independent normal priors, up to a constant, and its gradient."""
+    off = (theta - centre) / width
+    return -0.5 * float(off @ off), -off / width
+
+
 @dataclass(frozen=True)
 class Layout:
     """The vector theta: the place, the prior and the bounds of each hyperparameter.
@@ -125,13 +137,11 @@ class Layout:
 
     def clip(self, theta: Array) -> Array:
         """The nearest theta within the bounds."""
-        low, high = np.array(self.bounds).T
-        return np.clip(theta, low, high)
+        return clipped(theta, self.bounds)
 
     def log_prior(self, theta: Array) -> tuple[float, Array]:
         """log p(theta) up to a constant, and its gradient."""
-        off = (theta - self.centre) / self.width
-        return -0.5 * float(off @ off), -off / self.width
+        return normal_log_prior(theta, self.centre, self.width)
 
     def warp(self, theta: Array) -> Warp | None:
         """The warping, None where there is none."""

@@ -309,7 +309,7 @@ class Routes:
         return self.refuse(request, Refused(500, str(error), "see the message; shoestring doctor checks a storage"))
 
     def defect(self, request: Request, error: Exception) -> Response:
-        """Of an exception that nobody expected, the page shows nothing: the guard writes it to the log."""
+        """Of an unexpected exception, the page shows nothing: the guard writes it to the log."""
         return self.refuse(
             request, Refused(500, "this page has failed by a defect of the program", "the log of the server has the reason")
         )
@@ -324,7 +324,7 @@ class Routes:
 
 
 def visitor_of(request: Request) -> Visitor:
-    """Who has sent the request: the guard has let nobody else in."""
+    """Who has sent the request: the guard has refused all others."""
     found = request.scope["state"]["visitor"]
     assert isinstance(found, Visitor)
     return found
@@ -341,5 +341,5 @@ DONE = {
 
 
 def done_text(request: Request) -> str:
-    """What the action before this page has done. The address names the action alone, so nobody can write a text into a page."""
+    """What the action before this page has done. The address names the action alone, so no link writes a text into a page."""
     return DONE.get(request.query_params.get("done", ""), "")

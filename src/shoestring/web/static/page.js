@@ -172,7 +172,7 @@ function start() {
   loadLater();
   setInterval(() => { if (!document.hidden) { showElapsed(); updateParts(); } }, 1000);
   document.addEventListener("visibilitychange", () => {
-    if (document.hidden && source !== null) { source.close(); source = null; } // nobody looks: nothing is asked
+    if (document.hidden && source !== null) { source.close(); source = null; } // the page is hidden: nothing is asked
     else listen(main);
   });
   window.addEventListener("pagehide", () => { if (source !== null) source.close(); });
