@@ -185,3 +185,12 @@ def test_a_resumed_study_takes_its_cost_model_again():
     part.minimize(train, 6)
     again = st.Study.from_json(part.to_json(), st.EIpu(), cost_model=st.KnownCost(price))
     assert again.ask().suggestion["cost"] == part.ask().suggestion["cost"]
+
+
+def test_a_pending_trial_does_not_reserve_the_whole_budget_after_a_few_costs_that_differ_much():
+    # the mean of a log-normal after the costs 2, 2, 2, 1 and 0.0001 is far above all of them
+    study = st.Study(st.Space(x=st.Float(0, 1), y=st.Int(2, 12)), st.Random(), seed=0, budget="50 USD", unit="USD")
+    running = study.ask()
+    for cost in (2.0, 2.0, 2.0, 1.0, 1e-4):
+        study.tell(study.ask(), 0.5, cost=cost)
+    assert study.ask().number == running.number + 6

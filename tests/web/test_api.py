@@ -58,7 +58,7 @@ def test_the_same_result_twice_is_one_result_and_another_one_is_409(client, stor
 
 
 def test_folds_and_errors_are_results_too(client, study):
-    for result in ({"folds": [0.25, 0.75]}, {"error": "out of memory", "cost": 1.0}):
+    for result in ({"folds": [0.25, 0.75], "cost": 2.0}, {"error": "out of memory", "cost": 1.0}):
         number = client.post("/api/studies/xgb/ask").json()["number"]
         assert client.post("/api/studies/xgb/tell", json={"number": number, **result}).status_code == 200
     assert (study.history[5].value, study.history[6].error) == (0.5, "out of memory")
@@ -72,11 +72,11 @@ def test_folds_and_errors_are_results_too(client, study):
         (b'{"number": 4}', "body"), (b'{"number": 4, "value": "0.5"}', "body.value"),
         (b'{"number": 4, "value": true}', "body.value"),
         (b'{"number": 4, "value": 1, "cost": -1}', "body"), (b'{"number": 4, "value": 1, "cost": "x"}', "body.cost"),
-        (b'{"number": 4, "value": 1, "error": "x"}', "body"), (b'{"number": 4, "folds": 3}', "body.folds"),
-        (b'{"number": 4, "folds": ["x"]}', "body"), (b'{"number": 4, "value": 1, "metrics": [1]}', "body.metrics"),
-        (b'{"number": 4, "value": 1, "metrics": {"a": "b"}}', "body"),
-        (b'{"number": 4, "value": 1, "gradient": {"none": 1}}', "body"),
-        (b'{"number": 4, "value": 1, "volue": 1}', "body.volue"), (b'{"number": 4, "error": 3}', "body.error"),
+        (b'{"number": 4, "cost": 1, "value": 1, "error": "x"}', "body"), (b'{"number": 4, "folds": 3}', "body.folds"),
+        (b'{"number": 4, "cost": 1, "folds": ["x"]}', "body"), (b'{"number": 4, "value": 1, "metrics": [1]}', "body.metrics"),
+        (b'{"number": 4, "cost": 1, "value": 1, "metrics": {"a": "b"}}', "body"),
+        (b'{"number": 4, "cost": 1, "value": 1, "gradient": {"none": 1}}', "body"),
+        (b'{"number": 4, "value": 1}', "body.cost"), (b'{"number": 4, "value": 1, "volue": 1}', "body.volue"), (b'{"number": 4, "error": 3}', "body.error"),
         (b"\xff\xfe", "body"), (b"[" * 100_000, "body"),
     ],
 )  # fmt: skip
@@ -109,7 +109,7 @@ def test_a_stopped_study_is_asked_no_more(client, study):
     answer = client.post("/api/studies/xgb/ask")
     assert answer.status_code == 409
     assert "enough" in answer.json()["error"]
-    assert client.post("/api/studies/xgb/tell", json={"number": 4, "value": 0.5}).status_code == 200
+    assert client.post("/api/studies/xgb/tell", json={"number": 4, "value": 0.5, "cost": 2.0}).status_code == 200
 
 
 def test_the_budget_holds_for_programs_too(storage):
@@ -284,10 +284,10 @@ def test_a_storage_that_is_away_is_503_and_the_same_request_works_later(client, 
         raise st.StorageUnavailable("the server is down")
 
     monkeypatch.setattr(storage, "close", away)
-    answer = client.post("/api/studies/xgb/tell", json={"number": 4, "value": 0.5})
+    answer = client.post("/api/studies/xgb/tell", json={"number": 4, "value": 0.5, "cost": 2.0})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "5")
     monkeypatch.setattr(storage, "close", close)
-    assert client.post("/api/studies/xgb/tell", json={"number": 4, "value": 0.5}).status_code == 200
+    assert client.post("/api/studies/xgb/tell", json={"number": 4, "value": 0.5, "cost": 2.0}).status_code == 200
 
 
 def test_the_description_has_every_route_of_the_interface(app, client):

@@ -157,12 +157,6 @@ def ask(catalog: Catalog, given: Arguments) -> Json:
 
 
 def tell(catalog: Catalog, given: Arguments) -> Json:
-    """A result. Where costs are no time and time has no price, its cost is needed: seconds would count as that unit."""
-    study, number = catalog.study(given["study"]), given["number"]
-    running = number < len(study.log) and not study.log[number].finished and given.keys() & {"value", "folds", "error"}
-    if running and given.get("cost") is None and not study.state.settings.time_has_a_price:
-        fix = f"send what the trial has cost in {study.unit}, 0 if nothing; or make the study with per_hour, the price of an hour"
-        raise Problem(422, f"the cost is missing: this study counts costs in {study.unit}", "cost", fix)
     return api.tell(catalog, given["study"], {name: value for name, value in given.items() if name != "study"})
 
 

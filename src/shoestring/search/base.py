@@ -159,10 +159,18 @@ class SearchContext:
 
     @cached_property
     def reserved(self) -> float:
-        """What pending trials are expected to cost."""
+        """What pending trials are expected to cost.
+
+        Each at most as much as the dearest trial so far, or its median if that is more: with a few costs that differ much, the
+        mean of a log-normal is so high that one pending trial would reserve the whole budget.
+        """
         if not len(self.data.pending) or self.cost is None:
             return 0.0
-        return float(np.exp(expected_log_cost(self.cost, self.data.pending)).sum())
+        expected = expected_log_cost(self.cost, self.data.pending)
+        if len(self.data.log_cost):
+            median = self.cost.log_cost(self.data.pending)[0]
+            expected = np.minimum(expected, np.maximum(median, self.data.log_cost.max()))
+        return float(np.exp(expected).sum())
 
     @property
     def affordable(self) -> float:

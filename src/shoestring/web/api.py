@@ -274,6 +274,10 @@ def tell(catalog: Catalog, name: str, given: Mapping[str, Any]) -> dict[str, Any
     if not 0 <= number < len(study.log):
         raise Problem(404, f"there is no trial {number}", "body.number", "tell a trial that ask of this study returned")
     before = study.log[number]
+    if given.get("cost") is None and not before.finished and not study.state.settings.time_has_a_price:
+        # without this, seconds would count as that unit
+        fix = f"send what the trial has cost in {study.unit}, 0 if nothing; or make the study with per_hour, the price of an hour"
+        raise Problem(422, f"the cost is missing: this study counts costs in {study.unit}", "body.cost", fix)
     outcome = {field: given[field] for field in TELL_FIELDS[2:] if given.get(field) is not None}
     try:
         told = study.tell(number, given.get("value"), **outcome)
