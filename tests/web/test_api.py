@@ -76,7 +76,8 @@ def test_folds_and_errors_are_results_too(client, study):
         (b'{"number": 4, "cost": 1, "folds": ["x"]}', "body"), (b'{"number": 4, "value": 1, "metrics": [1]}', "body.metrics"),
         (b'{"number": 4, "cost": 1, "value": 1, "metrics": {"a": "b"}}', "body"),
         (b'{"number": 4, "cost": 1, "value": 1, "gradient": {"none": 1}}', "body"),
-        (b'{"number": 4, "value": 1}', "body.cost"), (b'{"number": 4, "value": 1, "volue": 1}', "body.volue"), (b'{"number": 4, "error": 3}', "body.error"),
+        (b'{"number": 4, "value": 1}', "body.cost"),
+        (b'{"number": 4, "value": 1, "volue": 1}', "body.volue"), (b'{"number": 4, "error": 3}', "body.error"),
         (b"\xff\xfe", "body"), (b"[" * 100_000, "body"),
     ],
 )  # fmt: skip
