@@ -250,14 +250,19 @@ def training(stopping):
 @pytest.mark.parametrize("log", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_stopping_early_saves_much_and_finds_as_good_a_place(log):
     space = st.Space(x0=st.Float(0, 1), x1=st.Float(0, 1), epochs=st.Fidelity(1, 50, log=log))
-    result = st.minimize(training(True), space, 20, method=st.LogEI(), seed=0)
-    assert result.spent < 0.8 * 20 * 50
-    assert branin(result.recommended.config) < 2.5  # 0.398 at best, and 300 at worst
-    stopped = [trial for trial in result.history if "stopped" in trial.suggestion]
-    ended = [trial.value for trial in result.history if "stopped" not in trial.suggestion]
-    for trial in stopped:  # none of them would have become the best
-        end = branin(trial.config) + 30 * (0.5 + trial.config["x1"]) * 50 ** -(0.6 + 0.5 * trial.config["x0"])
-        assert end > min(ended)
+    found, wrong, stops = [], 0, 0
+    for seed in range(3):
+        result = st.minimize(training(True), space, 20, method=st.LogEI(), seed=seed)
+        assert result.spent < 0.8 * 20 * 50
+        found.append(branin(result.recommended.config))
+        stopped = [trial for trial in result.history if "stopped" in trial.suggestion]
+        best = min(trial.value for trial in result.history if "stopped" not in trial.suggestion)
+        ends = [
+            branin(trial.config) + 30 * (0.5 + trial.config["x1"]) * 50 ** -(0.6 + 0.5 * trial.config["x0"]) for trial in stopped
+        ]
+        wrong, stops = wrong + sum(end < best for end in ends), stops + len(stopped)
+    assert sorted(found)[1] < 0.5  # 0.398 at best, and 300 at worst
+    assert wrong <= 0.1 * stops  # those that would have become the best
     others = st.minimize(training(False), space, 3, method=st.Random(), seed=0)
     assert others.spent == 3 * 50
 

@@ -35,6 +35,29 @@ def test_the_gradient_against_central_differences(profile, grouping, warped, see
     np.testing.assert_allclose(slope, numeric, rtol=2e-5, atol=1e-7 * (1 + abs(value)))
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_with_known_noise_the_gradient_is_that_of_central_differences(seed):
+    rng = np.random.default_rng(seed)
+    Z, y = data(3, 20, seed)
+    layout = Layout(np.arange(3))
+    theta = np.append(rng.uniform(np.log(0.1), np.log(5), 3), [rng.uniform(-2, 2), rng.uniform(-5, 0)])
+    likelihood = MarginalLikelihood(Z, y, layout, "matern52", 10.0 ** rng.uniform(-3, 2, 20))
+    value, slope = likelihood(theta)
+    assert likelihood.value(theta) == value
+    np.testing.assert_allclose(likelihood.values(theta[None, :]), [value], rtol=1e-9)
+    numeric = gradient_of(lambda t: likelihood(t)[0], theta, 1e-5)
+    np.testing.assert_allclose(slope, numeric, rtol=2e-5, atol=1e-6 * (1 + abs(value)))
+
+
+def test_known_noise_that_is_the_same_for_all_is_as_good_as_more_noise():
+    Z, y = data(3, 20, 0)
+    layout, theta = Layout(np.arange(3)), np.array([0.0, 0.3, -0.2, 0.5, np.log(0.3)])
+    known = MarginalLikelihood(Z, y, layout, "matern52", np.full(20, 0.2)).value(np.append(theta[:-1], np.log(0.1)))
+    plain = MarginalLikelihood(Z, y, layout, "matern52").value(theta)
+    prior = layout.log_prior(theta)[0] - layout.log_prior(np.append(theta[:-1], np.log(0.1)))[0]
+    assert known + prior == pytest.approx(plain, abs=1e-9)
+
+
 @pytest.mark.parametrize("warped", [False, True])
 def test_the_value_alone_is_the_same_to_the_last_bit(warped):
     Z, y = data(3, 20, 0)
