@@ -373,3 +373,30 @@ def test_a_meter_of_ones_own_that_reads_nothing_is_refused_before_the_first_tria
 
     with pytest.raises(st.MethodError, match=message):
         minimize(lambda config: pytest.fail("a trial ran"), cost=Wrong())
+
+
+def test_a_meter_of_ones_own_without_a_unit_is_refused_before_the_first_trial():
+    class Steps(st.Meter):
+        def start(self):
+            return st.Measurement(lambda: 1.0)
+
+    with pytest.raises(st.MethodError, match=r"Steps: a meter needs the unit of its readings; write unit: str"):
+        minimize(lambda config: pytest.fail("a trial ran"), cost=Steps())
+
+
+def test_a_reading_that_is_no_number_in_the_middle_of_a_trial_fails_the_trial():
+    class Broken(st.Meter):
+        unit = "steps"
+        count = 0
+
+        def start(self):
+            self.count += 1
+            return st.Measurement(iter([0.0, 1.0 if self.count == 1 else float("nan"), 2.0, 3.0, 4.0]).__next__)
+
+    def objective(config, trial):
+        trial.report(1.0)
+        return 1.0
+
+    study = st.Study(st.Space(x=st.Float(0, 1)), st.Random(), cost=Broken())
+    study.minimize(objective, 1, fail_fast=False)
+    assert "the reading of the study's meter is nan" in study.history[0].error

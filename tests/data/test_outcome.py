@@ -25,6 +25,37 @@ def test_what_is_no_number_is_refused(value):
         read_value(value)
 
 
+class Tensor:
+    """As PyTorch's: ``size`` is a function, ``item`` refuses several elements."""
+
+    def __init__(self, *elements):
+        self.elements = elements
+
+    def size(self):
+        return (len(self.elements),)
+
+    def item(self):
+        if len(self.elements) != 1:
+            raise RuntimeError("a Tensor with 2 elements cannot be converted to Scalar")
+        return self.elements[0]
+
+
+class EagerTensor:
+    """As TensorFlow's: an array is in it."""
+
+    def numpy(self):
+        return np.float32(0.5)
+
+
+def test_the_tensor_of_a_loss_is_read_as_its_number():
+    assert read_value(Tensor(0.25)) == 0.25
+    assert read_value(EagerTensor()) == 0.5
+    with pytest.raises(st.OutcomeError, match="must be a number"):
+        read_value(Tensor(0.25, 0.5))
+    with pytest.raises(st.OutcomeError, match="must be a number"):
+        read_value(np.zeros(2))
+
+
 def test_a_whole_number_beyond_all_floats_is_infinite():
     assert read_value(10**400) == math.inf
     assert read_value(-(10**400)) == -math.inf

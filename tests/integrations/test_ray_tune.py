@@ -35,6 +35,12 @@ def run(search, trial_id):
     return config
 
 
+@pytest.mark.parametrize("wrong", [{"method": "EEI"}, {"stop": "sometimes"}, {"cost_model": "cheap"}])
+def test_a_wrong_method_rule_or_cost_model_is_an_error_at_once(wrong):
+    with pytest.raises(st.MethodError, match=next(iter(wrong.values()))):
+        searcher(**wrong)
+
+
 def test_it_is_a_searcher_that_ends_with_tune_s_word():
     search = searcher(budget=2)
     assert isinstance(search, Searcher)

@@ -107,13 +107,23 @@ def read_value(value: Any) -> float:
     """A result as a float, which may be NaN or infinite; an OutcomeError if it is not a number."""
     if type(value) is float:
         return value
-    value = value.item() if hasattr(value, "item") and getattr(value, "size", 1) == 1 else value
+    value = single_number(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real | Decimal):
         raise OutcomeError(f"a result must be a number or an st.Outcome, not {shown(value)} ({type(value).__name__})")
     try:
         return float(value)
     except OverflowError:  # a whole number above the largest float
         return -math.inf if value < 0 else math.inf
+
+
+def single_number(value: Any) -> Any:
+    """The number in an array or a tensor of one element, of NumPy, PyTorch, JAX or TensorFlow; anything else as it is."""
+    if not hasattr(value, "item") and hasattr(value, "numpy"):
+        value = value.numpy()
+    try:
+        return value.item() if hasattr(value, "item") else value
+    except (ValueError, TypeError, RuntimeError):  # it has several elements
+        return value
 
 
 def capped(given: Any, limit: int = MAX_ERROR_BYTES) -> str:

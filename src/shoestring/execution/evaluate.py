@@ -155,7 +155,10 @@ class LiveTrial:
         """The measured cost so far; None without a meter, or if the objective reports costs itself."""
         if self.measurement is None or self._told:
             return None
-        return max(0.0, self.measurement.read() - self._answer_cost)
+        used = self.measurement.read() - self._answer_cost
+        if not math.isfinite(used):
+            raise OutcomeError(f"trial {self.number}: the reading of the study's meter is {used!r}, which is not a cost")
+        return max(0.0, used)
 
     def should_stop(self) -> bool:
         """True once going on would exceed the budget, or does not pay any more: then return the value reached so far.

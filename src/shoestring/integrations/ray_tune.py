@@ -19,8 +19,10 @@ except ImportError as error:
 
 from ..budget import read_budget
 from ..errors import MethodError, SpaceError
+from ..search.auto import read_cost_model, read_search_method
 from ..space.space import Space
 from ..study import Study
+from ..termination.auto import read_rule
 from ..termination.base import Verdict
 from .distributions import Translation
 from .ray_spaces import read_ray_space
@@ -75,6 +77,8 @@ class ShoestringSearch(Searcher):
             raise MethodError(f'mode must be "min" or "max", not {mode!r}')
         if not isinstance(cost, str) or not cost:
             raise MethodError(f"cost= must be a key of the results, such as {TIME_TOTAL!r}, not {cost!r}")
+        read_rule(stop, read_search_method(method))  # what is wrong is said here, not at the first suggestion
+        read_cost_model(cost_model)
         super().__init__(metric=metric, mode=mode)
         self._options: dict[str, Any] = {
             "method": method, "stop": stop, "seed": seed, "unit": unit, "per_hour": per_hour, "model": model,

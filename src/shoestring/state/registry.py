@@ -148,6 +148,9 @@ def read_meter(given: Any) -> Meter | None:
             raise MethodError(f"{error}; {HOW_TO_WRITE}") from None
     if meter is not None and not isinstance(meter, Meter):
         raise MethodError(f"cost={given!r} is no meter; {HOW_TO_WRITE}")
+    if meter is not None and not (isinstance(getattr(meter, "unit", None), str) and meter.unit):
+        kind = type(meter).__name__
+        raise MethodError(f'{kind}: a meter needs the unit of its readings; write unit: str = "steps" in the class {kind}')
     return meter
 
 
