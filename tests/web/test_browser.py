@@ -164,13 +164,16 @@ def test_each_picture_draws_and_the_numbers_are_those_of_the_study(page, server)
     assert f"{best.value:.4g} (trial {best.number})" in page.locator("#live").text_content()
 
 
-def accessibility(page):
+EVERY_RULE = (("light", "{}"), ("dark", "{runOnly: ['color-contrast']}"))
+
+
+def accessibility(page, rules=EVERY_RULE):
     """What axe-core finds, by its rule and the first element: all rules in light colours, and the contrast in dark ones too."""
     axe = pytest.importorskip("axe_playwright_python.base")  # it brings axe-core's script, which is no part of this repository
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     page.evaluate(axe.AXE_SCRIPT + "; 0")  # by the debugger, as a policy of the page would forbid it
     found = []
-    for scheme, options in (("light", "{}"), ("dark", "{runOnly: ['color-contrast']}")):
+    for scheme, options in rules:
         page.emulate_media(color_scheme=scheme)
         violations = page.evaluate(f"axe.run(document, {options})")["violations"]
         found += [(scheme, each["id"], each["nodes"][0]["html"][:120]) for each in violations]
@@ -196,7 +199,7 @@ def test_no_page_is_too_wide_and_each_has_labels_headings_and_landmarks(page, se
     assert (background == "rgb(20, 22, 26)") == (scheme == "dark")
 
 
-@pytest.mark.slow  # the test with all pictures is the short form
+@pytest.mark.slow  # one page is the short form
 def test_axe_core_finds_nothing_on_any_page(page, server):
     for path in (
         "/", "/studies/xgb", "/studies/empty", "/studies/ladder", "/studies/xgb/trials/4", "/studies/xgb/pictures/parallel",
@@ -206,16 +209,24 @@ def test_axe_core_finds_nothing_on_any_page(page, server):
         assert accessibility(page) == [], path
 
 
-def test_axe_core_finds_nothing_with_all_pictures_drawn_and_something_where_a_label_is_missing(page, server):
+def test_axe_core_finds_nothing_and_something_where_a_label_is_missing(page, server):
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(f"{server.address}/studies/xgb")
+    assert accessibility(page, EVERY_RULE[:1]) == []
+    page.evaluate("document.querySelector('label[for=q]').remove()")
+    missing = accessibility(page, [("light", "{runOnly: ['label-title-only']}")])
+    assert [rule for _, rule, _ in missing] == ["label-title-only"]
+
+
+@pytest.mark.slow  # the contrast of thousands of points takes long
+def test_axe_core_finds_nothing_with_all_pictures_drawn(page, server):
     page.set_viewport_size({"width": 390, "height": 900})
     page.goto(f"{server.address}/studies/xgb")
     page.evaluate("Promise.all([...document.querySelectorAll('figure[data-fragment]')].map((part) => update(part)))")
     assert accessibility(page) == []
-    page.evaluate("document.querySelector('label[for=q]').remove()")
-    assert [rule for _, rule, _ in accessibility(page)] == ["label-title-only"]
 
 
-@pytest.mark.slow  # the test with all pictures is the short form
+@pytest.mark.slow  # one page is the short form
 def test_axe_core_finds_nothing_in_a_report(chromium, server, tmp_path):
     context = chromium.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()

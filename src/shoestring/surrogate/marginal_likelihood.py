@@ -197,7 +197,7 @@ class MarginalLikelihood:
 
     def __init__(self, Z: Array, y: Array, layout: Layout, profile: str, known_noise: Array | None = None) -> None:
         self.Z, self.y, self.layout, self.profile = Z, y, layout, profile
-        self.known_noise = np.zeros(len(y)) if known_noise is None else known_noise
+        self.known_noise = known_noise
         self.y_and_ones = np.column_stack([y, np.ones(len(y))])
         self.A_and_ones = np.ones((len(y), Z.shape[1] + 1), order="F")  # A is written here, in the order that BLAS expects
         self.evaluations = 0
@@ -212,8 +212,8 @@ class MarginalLikelihood:
         inverse, _ = lapack.dpotri(factored.L, lower=1, overwrite_c=1)
 
         prior, d_prior = layout.log_prior(theta)
-        by_diagonal = 0.5 * (alpha**2 - np.diagonal(inverse))
-        d_noise = noise * float(by_diagonal.sum())
+        d_noise = 0.5 * noise * (float(alpha @ alpha) - float(np.trace(inverse)))
+        of_known = 0.0 if self.known_noise is None else 0.5 * float(self.known_noise @ (alpha**2 - np.diagonal(inverse)))
         W = np.outer(alpha, alpha).T  # (2)
         W -= inverse
         W *= factored.rho_derivative.T  # (3): 2 W / s2
@@ -223,7 +223,7 @@ class MarginalLikelihood:
         gradient = np.zeros_like(theta)
         G = layout.count
         gradient[:G] = -layout.per_group(np.einsum("ij,ij->j", P, A))
-        gradient[G] = 0.5 * (factored.quadratic - n) - d_noise - float(by_diagonal @ self.known_noise)  # tr(G (K - all noise))
+        gradient[G] = 0.5 * (factored.quadratic - n) - d_noise - of_known  # tr(G (K - all noise))
         gradient[G + 1] = d_noise
         if kernel.warp is not None:
             by_a, by_b = kernel.warp.shape_derivatives(self.Z)
@@ -250,7 +250,9 @@ class MarginalLikelihood:
         q[:, np.arange(n), np.arange(n)] = 0.0
         K, _ = PROFILES[self.profile](np.maximum(q, 0.0, out=q))
         K *= np.exp(thetas[:, count])[:, None, None]
-        K[:, np.arange(n), np.arange(n)] += np.exp(thetas[:, count + 1])[:, None] + self.known_noise
+        K[:, np.arange(n), np.arange(n)] += np.exp(thetas[:, count + 1])[:, None]
+        if self.known_noise is not None:
+            K[:, np.arange(n), np.arange(n)] += self.known_noise
         try:
             log_det = 2.0 * np.log(np.linalg.cholesky(K).diagonal(axis1=1, axis2=2)).sum(axis=1)
         except np.linalg.LinAlgError:  # at one of them, which is enough
@@ -269,7 +271,7 @@ class MarginalLikelihood:
         kernel, noise = layout.kernel(theta, self.profile), layout.noise(theta)
         A, K, rho_derivative = kernel.correlations(self.Z)
         K *= kernel.variance
-        K.reshape(-1)[:: n + 1] += noise + self.known_noise  # the diagonal
+        K.reshape(-1)[:: n + 1] += noise if self.known_noise is None else noise + self.known_noise  # the diagonal
         L, info = lapack.dpotrf(K.T, lower=1, clean=0, overwrite_a=1)  # K.T: symmetric, and in the order that LAPACK expects
         if info != 0:
             return None
