@@ -26,6 +26,7 @@ from .acquisition.knowledge_gradient import KG
 from .acquisition.mes import MES
 from .acquisition.optimize.optimizer import AcquisitionOptimizer, Selection
 from .acquisition.pes import PES
+from .acquisition.quantile_improvement import EQI
 from .budget import Budget
 from .cost.auto import AutoCost
 from .cost.base import CostModel, CostPosterior
@@ -93,8 +94,8 @@ __all__ = [  # in the order of the data flow
     "Trial", "State", "Suggestion", "History", "Result", "Recommendation", "Explanation", "Verdict",
     "GP", "VFE", "FITC", "RandomSubset", "KMeansSubset", "SeedSubset",
     "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB",
-    "EIpu", "EIAlpha", "EICool", "CEI", "CostAdjustedEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "TraceKG",
-    "MES", "ES", "PES",
+    "EQI", "EIpu", "EIAlpha", "EICool", "CEI", "CostAdjustedEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG",
+    "TraceKG", "MES", "ES", "PES",
     "RegretBound", "SureBound", "RegretBelow", "Patience", "EIBelow", "PIBelow", "WorthIt", "AutoStop",
     "AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost", "KnownCost", "TransferCost", "Front", "FrontPoint",
     "WallTime", "CPUTime", "GPUTime", "Energy", "Money",

@@ -6,7 +6,7 @@ import shoestring as st
 from shoestring.acquisition.base import Acquisition
 
 IMPROVEMENT = {st.EI, st.LogEI, st.PI, st.LCB}
-COST_AWARE = {st.EIpu, st.EIAlpha, st.EICool, st.CEI, st.Gittins, st.CostAdjustedEI}
+COST_AWARE = {st.EQI, st.EIpu, st.EIAlpha, st.EICool, st.CEI, st.Gittins, st.CostAdjustedEI}
 KNOWLEDGE_GRADIENT = {st.KG, st.CFKG, st.DKG, st.CFDKG}
 ENTROPY = {st.ES, st.PES, st.MES}
 ALL = IMPROVEMENT | COST_AWARE | KNOWLEDGE_GRADIENT | ENTROPY | {st.StochasticKG}

