@@ -1,7 +1,5 @@
 """Learning curves of a study: which points they have, what is chosen by evidence, and the model of the target."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -10,11 +8,12 @@ from shoestring.surrogate.belief import Belief
 from shoestring.surrogate.curves_study import (
     MAX_POINTS,
     CurveMemo,
-    CurveSurrogate,
     ended_trials,
     scheduled,
     study_curves,
 )
+from shoestring.surrogate.curves_target import CurveSurrogate, fit_sites
+from shoestring.surrogate.marginal_likelihood import Layout
 
 SPACE = st.Space(x=st.Float(0, 1), y=st.Float(0, 1), epochs=st.Fidelity(1, 30))
 
@@ -146,22 +145,20 @@ def test_the_model_of_the_target_is_near_the_exact_posterior(study):
     X = np.random.default_rng(0).random((20, 2))
     exact, spread = fit.posterior.mean_and_variance(fit.posterior.new(X))
     U = np.column_stack([X, np.ones(20)])
-    mean, variance = fit.at_target_fit().posterior.mean_and_variance(study.context.encoding.features(U))
+    mean, variance = CurveSurrogate(fit).fit(U, U[:, 0]).posterior.mean_and_variance(study.context.encoding.features(U))
     np.testing.assert_allclose(mean, exact, atol=0.1 + 0.25 * np.sqrt(spread.max()))
     assert np.all(variance < 1.5 * spread + 0.05)
 
 
-def test_runs_that_were_stopped_early_say_how_much_values_differ(study):
+def test_runs_that_were_stopped_early_say_how_much_values_differ():
     """Only good runs reach the target. A model of these alone takes the rest of the space to be as good as they are."""
-    fit = CurveMemo().fit(study.history, study.context.encoding)
-    x = fit.data.U[:, 0]
-    ended = fit.data.at_target
-    values = np.where(ended, -1.0 + 0.02 * np.sin(9 * x), 4.0 * x)  # those that went on are alike, the others differ
-    vars(fit)["sites"] = (values, np.where(ended, 1e-4, 0.25))
-    part = replace(fit, data=replace(fit.data, U=fit.data.U[ended]))
-    vars(part)["sites"] = (values[ended], np.full(ended.sum(), 1e-4))
-    variance, alone = (np.exp(each.at_target_fit().theta[-2]) for each in (fit, part))
-    assert variance > 5 * alone
+    x = np.linspace(0, 1, 31)[:, None]
+    far = np.abs(x[:, 0] - 0.3)
+    ended, values = far < 0.15, -1.0 + 12.0 * np.maximum(far - 0.15, 0.0)  # those that went on are alike, the others are worse
+    variances = np.where(ended, 1e-4, 0.25)
+    layout = Layout(np.arange(1))
+    every, alone = (fit_sites(x[rows], values[rows], variances[rows], layout).theta[1] for rows in (slice(None), ended))
+    assert np.exp(every) > 5 * np.exp(alone)
 
 
 def test_a_study_with_curves_continues_as_if_it_had_not_been_interrupted(study):

@@ -22,7 +22,8 @@ from ..space.parameters import Fidelity
 from ..space.space import Space
 from ..surrogate.belief import Belief
 from ..surrogate.curves_posterior import CurvePosterior, Query
-from ..surrogate.curves_study import CurveFit, CurveSurrogate
+from ..surrogate.curves_study import CurveFit
+from ..surrogate.curves_target import CurveSurrogate
 from .kg_fidelity import ASSUMED_OVERHEAD, CFKG
 from .kg_trace import TINY, TraceCandidates, log_trace_kg, trace_moves
 from .knowledge_gradient import KG_OPTIMIZER_OPTIONS, initial_discretization

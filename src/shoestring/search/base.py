@@ -23,7 +23,8 @@ from ..space.encoding import Encoding
 from ..space.space import Space
 from ..surrogate.base import Surrogate
 from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
-from ..surrogate.curves_study import CurveFit, CurveSurrogate
+from ..surrogate.curves_study import CurveFit
+from ..surrogate.curves_target import CurveSurrogate
 from .continuation import continuation_points
 
 MIN_NOTICED_SECONDS = 0.1  # measured costs below this are not worth saving: they are mostly timing noise

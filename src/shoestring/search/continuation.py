@@ -15,7 +15,7 @@ from ..data.trial_table import SAME_POINT
 from ..numerics import Array
 from ..space.space import Space
 from ..surrogate.belief import Belief
-from ..surrogate.curves_study import CurveSurrogate
+from ..surrogate.curves_target import CurveSurrogate
 
 MAX_CONTINUED_RUNS = 16  # the most promising ones; a space of curves has few more that are worth a look
 MIN_CHANCE = 0.05  # to become the best, of a run that goes on: twice what a running one is pruned at, so that it is not at once

@@ -27,7 +27,8 @@ from ..space.space import Space
 from ..storage import Storage, StudyRecord
 from .attributes import StudyAttributes
 from .registry import KINDS, read_code
-from .study_state import StudySettings, StudyState
+from .study_settings import StudySettings
+from .study_state import StudyState
 
 log = logging.getLogger("shoestring")
 

@@ -31,7 +31,7 @@ from ..data.trial_table import SAME_POINT
 from ..numerics import Array, cholesky, single_threaded
 from ..space.encoding import Encoding
 from .base import Fit, Surrogate
-from .curves_study import CurveSurrogate
+from .curves_target import CurveSurrogate
 from .feasibility import Feasibility, fit_feasibility
 from .gp import GP, SAMPLE_ROWS, cold_start_due
 from .gradient_data import GradientData

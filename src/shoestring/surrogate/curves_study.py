@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,19 +21,14 @@ from numpy.typing import NDArray
 from ..data.history import History
 from ..data.intermediate import SAME_FIDELITY, asked_again
 from ..data.trial import State, Trial
-from ..numerics import LOG_2PI, Array, one_thread, single_threaded, special
+from ..numerics import LOG_2PI, Array, one_thread, special
 from ..space.encoding import Encoding
 from ..space.parameters import Fidelity
 from ..space.space import Space
-from .base import Fit, Surrogate
-from .curves import PROFILE, CurveLayout, Curves
+from .curves import CurveLayout, Curves
 from .curves_posterior import CurvePosterior, RunForecaster, fit_hyperparameters, robust_posterior
 from .gp import COLD_START_GROWTH, GP
-from .gradient_data import GradientData
-from .kernels import Basis, ValueBlock
-from .marginal_likelihood import Layout, MarginalLikelihood, maximize_likelihood
 from .output_transform import KINDS, OutputTransform
-from .posterior import Posterior
 
 MIN_CURVES = 5  # with two points or more: fewer say nothing about the shape of a curve
 MAX_POINTS = 50  # of a curve; of more, so many are used, spread evenly over all epochs that were reported
@@ -42,7 +37,6 @@ MIN_POINTS_COMPARED = 4  # of a curve, to be compared: two show a half and an en
 MAX_CURVES_COMPARED = 30  # by which the model of curves is compared with the plain kernel
 OUTLIER_SHARE, OUTLIER_SPREAD = 0.05, 10.0  # of ends that no model foresees: so many, with so many times the deviation
 MAX_MEMO = 4  # fits that are kept
-MIN_SITE_PRECISION = 1e-6  # in units of the values at the target: a curve that says less about g says nothing
 
 Points = dict[float, float]  # time -> value, in the user's units
 
@@ -266,69 +260,6 @@ class CurveFit:
         variance = 1.0 / np.einsum("ij,ij->j", plain.R, plain.R)[: len(long)]  # leave-one-out: R&W, equation 5.12
         off = variance * plain.alpha[: len(long)]
         return own > float(sum(log_density(o, v) for o, v in zip(off, variance, strict=True)))
-
-    @cached_property
-    def sites(self) -> tuple[Array, Array]:
-        """What each curve alone says about its value at the target: an observation and the variance of its error.
-
-        It is the ratio of the posterior of that value and of its posterior given the other curves. The correlations that these
-        errors have through h are ignored.
-        """
-        posterior = self.posterior
-        mean, after = posterior.mean_and_variance(posterior.started(np.arange(len(self.data.runs))))
-        mean_without, covariance_without = posterior.without_own()
-        before = covariance_without[:, 0, 0] + posterior.kappa * float(posterior.shape.variance(np.ones(1))[0])
-        precision = np.maximum(1.0 / after - 1.0 / before, MIN_SITE_PRECISION)
-        values = (mean / after - mean_without[:, 0] / before) / precision
-        return np.where(precision > MIN_SITE_PRECISION, values, mean), 1.0 / precision
-
-    def at_target_fit(self, start: Array | None = None, cold: bool | None = None) -> Fit:
-        """A Gaussian process of the value at the target, for methods that evaluate there alone.
-
-        Its data are the sites of all curves. Its hyperparameters are fitted to all of them too, each with its variance. Those
-        of the runs that reached the target are not enough: only good ones do, and a model of these alone takes the whole space
-        to be as good and as flat as they are. (On the tuning tables the regret at a quarter of the budget was .60 with these
-        alone and is .55 with all, 48 runs each.)
-        """
-        data, (values, variances) = self.data, self.sites
-        Z, layout = data.encoding.features(data.U), Layout(data.encoding.groups, fidelities=data.encoding.fidelities)
-        fit = fit_with_known_noise(Z, values, variances, layout, start, cold)
-        kernel, noise = layout.kernel(fit.theta, PROFILE), layout.noise(fit.theta)
-        basis = Basis(kernel, (ValueBlock(kernel.scale(Z)),))
-        return replace(fit, posterior=Posterior.given_basis(basis, values, variances + noise, Z=Z, y=values, noise=noise))
-
-
-@single_threaded
-def fit_with_known_noise(
-    Z: Array, y: Array, variances: Array, layout: Layout, start: Array | None = None, cold: bool | None = None
-) -> Fit:
-    """The most probable hyperparameters where the error of each observation has a known variance beside the common noise.
-
-    ``start`` and ``cold`` are those of ``GP.fit``. There is no posterior yet.
-    """
-    log_likelihood = MarginalLikelihood(Z, y, layout, PROFILE, variances)
-    if start is not None and (len(start) != layout.size or not np.isfinite(start).all()):
-        start = None
-    starts = [layout.clip(start)] if start is not None else []
-    if start is None or cold:
-        starts.append(layout.centre)
-    value, theta = max((maximize_likelihood(log_likelihood, each) for each in starts), key=lambda end: end[0])
-    return Fit(None, theta, value, log_likelihood.evaluations)
-
-
-@dataclass(frozen=True)
-class CurveSurrogate(Surrogate):
-    """The model of the value at the target, learnt from all points of all learning curves."""
-
-    curves: CurveFit
-    gaussian_process: ClassVar[bool] = True
-
-    def fit(
-        self, Z: Array, y: Array, groups: NDArray[np.intp] | None = None, *, start: Array | None = None,
-        cold: bool | None = None, fidelities: tuple[int, ...] = (), gradients: GradientData | None = None,
-    ) -> Fit:  # fmt: skip
-        """The fit to the study's curves, whatever the data in the arguments: they hold a part of the same values."""
-        return self.curves.at_target_fit(start, cold)
 
 
 @dataclass
