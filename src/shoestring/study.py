@@ -54,7 +54,7 @@ from .state.prior import add_prior
 from .state.probe import check_parts
 from .state.registry import read_code, read_meter, texts_of
 from .state.results import Results, merged_outcome
-from .state.study_settings import StudySettings
+from .state.study_state import StudySettings
 from .state.suggester import Suggester
 from .storage import Storage, open_storage
 from .storage.trial_lifecycle import MAX_RETRIES

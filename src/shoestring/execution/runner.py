@@ -27,7 +27,7 @@ from ..search.recommend import CONFIRMS
 from ..state.checkpoints import Checkpoints, read_limit, removes_files, size_text
 from ..state.persistence import settings_to_dict
 from ..state.results import Results
-from ..state.run_status import RunStatus
+from ..state.study_state import RunStatus
 from ..state.suggester import Suggester
 from ..storage.base import Limits
 from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit

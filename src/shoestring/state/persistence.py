@@ -27,8 +27,7 @@ from ..space.space import Space
 from ..storage import Storage, StudyRecord
 from .attributes import StudyAttributes
 from .registry import KINDS, read_code
-from .study_settings import StudySettings
-from .study_state import StudyState
+from .study_state import StudySettings, StudyState
 
 log = logging.getLogger("shoestring")
 

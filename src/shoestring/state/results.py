@@ -17,8 +17,7 @@ from ..data.trial import State, Trial
 from ..errors import MethodError, OutcomeError, TrialError
 from ..execution.evaluate import Evaluation
 from ..storage.trial_lifecycle import awaits_late_result
-from .study_settings import Direction
-from .study_state import StudyState
+from .study_state import Direction, StudyState
 
 log = logging.getLogger("shoestring")
 

@@ -15,8 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -30,19 +30,109 @@ from ..data.trial_table import ROWS_PER_WRITE, TrialTable
 from ..errors import Away, BudgetError, ConfigError, Conflict, StorageError, StudyError
 from ..execution.signals import shielded
 from ..space.space import Config, Space
-from ..storage.base import Limits, QueuedConfig, Storage, StoredTrial, StudyRecord
+from ..storage.base import Changes, Limits, QueuedConfig, Storage, StoredTrial, StudyRecord
 from ..storage.heartbeat import Heartbeat, surely_dead
 from ..storage.memory import MemoryStorage
 from ..storage.transactions import SHORT_WAIT_SECONDS, hold_limit, wait_limit
 from ..storage.trial_lifecycle import count_lost_worker
 from .forked_study import InUseAtFork, StudyLock, call_after_fork
-from .run_status import RunStatus
-from .study_settings import StudySettings
 
 log = logging.getLogger("shoestring")
 
+Direction = Literal["minimize", "maximize"]
 SECONDS_BETWEEN_REPORTS = 1.0  # a trial's reports are stored at most this often
 MAX_THREAD_SECONDS = 600.0  # that one thread waits for another one of the same process: many times what a suggestion takes
+
+
+@dataclass
+class StudySettings:
+    """What a study was made with, shared by all processes that work on it.
+
+    unit      of the trials' costs;   per_hour  what an hour costs in it, None if that is not known
+    budget    that of the last run, or the one that ``ask`` plans with
+    code      the texts of method, stop, model, cost_model and subset; None where there is no such text
+    id        the identity of the study, see ``persistence.study_id``; empty if it is stored without one
+    """
+
+    direction: Direction
+    seed: int
+    initial: int
+    unit: str = "s"
+    per_hour: float | None = None
+    budget: Budget | None = None
+    code: Mapping[str, str | None] = field(default_factory=dict)
+    id: str = ""
+
+    @property
+    def maximize(self) -> bool:
+        return self.direction == "maximize"
+
+    @property
+    def price_of_a_second(self) -> float:
+        """What a second counts as in the study's unit."""
+        return 1.0 if self.per_hour is None else self.per_hour / 3600.0
+
+    @property
+    def time_has_a_price(self) -> bool:
+        """Whether seconds can be charged in the study's unit."""
+        return self.unit == "s" or self.per_hour is not None
+
+
+class RunStatus:
+    """How long a study took so far, and whether a stop was requested, for all processes that work on it.
+
+    halted  why a stop was requested, None if that is over;   halts  how many requests there were,
+    heard   and how many of them came before the present run, which they do not concern
+    """
+
+    def __init__(self, storage: Storage, study: int) -> None:
+        self.storage, self.study = storage, study
+        self.halted: str | None = None
+        self.halts = self.heard = 0
+        self._stored, self._reached = 0.0, 0.0  # seconds as they are stored, and as this process knows them
+
+    def update(self, changes: Changes) -> None:
+        """Take over what other processes have written."""
+        self.halted, self.halts, self._stored = changes.halted, changes.halts, changes.seconds
+
+    @property
+    def seconds(self) -> float:
+        """Wall-clock seconds that the study took so far."""
+        return max(self._stored, self._reached)
+
+    def set_seconds(self, seconds: float) -> None:
+        """The study took so long, or longer if another process says so. Stored once it is a second more than what is stored.
+
+        A storage that does not answer is updated later: this is bookkeeping, and no reason to wait or to fail.
+        """
+        self._reached = max(self._reached, seconds)
+        if self._reached >= self._stored + 1.0:
+            with contextlib.suppress(StorageError), wait_limit(SHORT_WAIT_SECONDS):
+                self.save_seconds()
+
+    def save_seconds(self) -> None:
+        """Store the seconds. Of several processes at work, the one that has counted most is right: so this can be repeated."""
+        reached = self._reached
+        if reached > self._stored:
+            self.storage.revise(self.study, seconds=reached)
+            self._stored = reached
+
+    def request_stop(self, reason: str) -> None:
+        """Ask all processes that work on the study to stop, this one first."""
+        self.storage.revise(self.study, halted=reason)
+        self.halted, self.halts = reason, max(self.halts, self.heard + 1)
+
+    def start_run(self) -> None:
+        """A run begins: earlier requests are over. Other processes may not have seen them yet, so the count stays."""
+        self.heard = self.halts
+        if self.halted is not None:
+            self.storage.revise(self.study, halted=None)
+            self.halted = None
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the present run has to end; None if no stop was requested."""
+        return (self.halted or "halted by request") if self.halts > self.heard else None
 
 
 class StudyState:

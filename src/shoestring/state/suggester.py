@@ -49,8 +49,7 @@ from ..surrogate.gp import GP, FixedGP
 from ..termination.base import Rule, StopRule, Verdict
 from .effort import Effort, Level, counts_time
 from .registry import acquisition_class
-from .study_settings import StudySettings
-from .study_state import StudyState
+from .study_state import StudySettings, StudyState
 
 log = logging.getLogger("shoestring")
 
