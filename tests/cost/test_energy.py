@@ -189,3 +189,9 @@ def test_without_counters_codecarbon_estimates(powercap, monkeypatch, tmp_path):
     assert not tracker.running
     assert tracker.options["save_to_file"] is False
     assert meter.start()._tracker is tracker  # to make one takes seconds
+
+
+def test_a_counter_without_its_range_is_said_before_the_first_trial(powercap):
+    (powercap / "intel-rapl:0" / "max_energy_range_uj").unlink()
+    with pytest.raises(st.MethodError, match="max_energy_range_uj cannot be read"):
+        st.Energy(source="rapl", powercap=str(powercap)).check()

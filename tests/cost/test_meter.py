@@ -90,6 +90,15 @@ def test_a_price_table_adds_machine_cpu_and_gpus(monkeypatch):
     assert st.Money(per_hour=prices).start().read() == pytest.approx(0.5 * (0.4 + 3.0 + 1.0) + 2 * 0.05)
 
 
+@pytest.mark.parametrize(
+    ("model", "price"), [("NVIDIA A100-SXM4-40GB", 2.9), ("NVIDIA A10", 0.6), ("NVIDIA L40S", 1.9), ("NVIDIA L4", 0.7)]
+)
+def test_the_price_of_a_gpu_is_that_of_its_own_model(monkeypatch, model, price):
+    fake_gpus(monkeypatch, (model,))
+    prices = {"A10": 0.6, "A100": 2.9, "L4": 0.7, "L40": 1.0, "L40S": 1.9}
+    assert meters.gpu_rate(prices) == price
+
+
 def test_nvidia_smi_is_read_as_it_answers(monkeypatch):
     answer = "0, GPU-aaaa-1, NVIDIA H200\n1, GPU-bbbb-2, NVIDIA L4\n"
     monkeypatch.setattr(meters, "installed_gpus", meters.installed_gpus.__wrapped__)  # without its cache
@@ -400,3 +409,13 @@ def test_a_reading_that_is_no_number_in_the_middle_of_a_trial_fails_the_trial():
     study = st.Study(st.Space(x=st.Float(0, 1)), st.Random(), cost=Broken())
     study.minimize(objective, 1, fail_fast=False)
     assert "the reading of the study's meter is nan" in study.history[0].error
+
+
+def test_ask_and_tell_with_a_meter_need_the_cost_since_nothing_runs_that_could_be_measured():
+    study = st.Study(st.Space(x=st.Float(0, 1)), st.Random(), cost="cpu", budget="10 CPU-s")
+    trial = study.ask()
+    with pytest.raises(st.OutcomeError, match=r"trial 0: the study's meter .* cost=\.\.\.\), in CPU-s"):
+        study.tell(trial, 1.0)
+    assert study.tell(trial, 1.0, cost=4.0).cost == 4.0
+    assert study.tell(study.ask(), error="out of memory").state is st.State.FAILED
+    assert study.log.spent >= 4.0

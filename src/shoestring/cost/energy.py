@@ -123,11 +123,12 @@ def rapl_problem(folder: Path) -> str:
         return f"there are no RAPL counters in {folder} (a virtual machine often has none)"
     try:
         for zone in zones:
-            int((zone / "energy_uj").read_text(encoding="ascii"))
+            for file in (zone / "energy_uj", zone / "max_energy_range_uj"):
+                int(file.read_text(encoding="ascii"))
     except OSError as error:
-        return f"{zone / 'energy_uj'} cannot be read ({error.strerror}): root can allow it, chmod o+r {folder}/*/energy_uj"
+        return f"{file} cannot be read ({error.strerror}): root can allow it, chmod o+r {folder}/*/{file.name}"
     except ValueError:
-        return f"{zone / 'energy_uj'} holds no number"
+        return f"{file} holds no number"
     return ""
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -307,12 +308,18 @@ def gpu_rate(rates: Mapping[str, float]) -> float:
     if not models:
         raise MethodError(f"{no_gpu()}, and the price table names {listed(list(rates))}; give a price for 'machine' instead")
     for model in models:
-        found = next((name for name in rates if name != GPU and name.lower() in model.lower()), GPU)
+        named = [name for name in rates if name != GPU and is_named(name, model)]
+        found = max(named, key=len, default=GPU)  # "L40S" before "L40", whatever their order
         if found not in rates:
             known = listed([repr(name) for name in rates])
             raise MethodError(f"Money: there is no price for the GPU {model!r}, only for {known}; add it, or one for 'gpu'")
         total += rates[found]
     return total
+
+
+def is_named(name: str, model: str) -> bool:
+    """Whether a key of a price table is in the name of a GPU, as whole words: "A10" is not in "NVIDIA A100"."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(name.lower())}(?![a-z0-9])", model.lower()) is not None
 
 
 # -- GPUs ----------------------------------------------------------------------------------------------------------------

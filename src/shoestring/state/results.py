@@ -48,7 +48,16 @@ class Results:
         """Record what came of a trial that was asked."""
         with self.state.lock:
             opened = self.find(trial)
+            if not opened.finished and outcome.cost is None and error is None:
+                self._require_cost(opened)
             return self._close(opened, outcome, error=error, seconds=self.state.seconds_open(opened), censored=censored)
+
+    def _require_cost(self, trial: Trial) -> None:
+        """An OutcomeError where a meter would measure the cost: it does so where an objective runs, and here none does."""
+        settings = self.state.settings
+        if "cost" in settings.code and not settings.time_has_a_price:
+            how = f"give what it has cost: study.tell(trial, value, cost=...), in {settings.unit}; or use minimize or maximize"
+            raise OutcomeError(f"trial {trial.number}: the study's meter measures an objective that the study runs; {how}")
 
     def add(self, config: Mapping[str, Any], outcome: Outcome, error: str | None = None, censored: bool = False) -> Trial:
         """Record a result from elsewhere."""
