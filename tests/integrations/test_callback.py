@@ -120,6 +120,25 @@ def test_what_cannot_be_right_is_refused(tmp_path):
         TrainingCallback(live_trial(SPACE, tmp_path), epochs=9)
 
 
+def test_an_epoch_without_a_value_is_counted_and_not_reported(tmp_path):
+    trial = live_trial(RESUMABLE, tmp_path / "run", epochs=5)
+    loop = train(TrainingCallback(trial), value=lambda epoch: None if epoch % 2 else 1 / epoch)
+    assert [(report["fidelity"], report["value"]) for report in trial.reports] == [({"epochs": n}, 1 / n) for n in (2, 4)]
+    assert (loop.value, loop.epoch) == (1 / 4, 5)
+    assert json.loads((tmp_path / "run" / "training.json").read_text()) == {"epoch": 5, "value": 1 / 4, "file": "epoch-5"}
+
+
+def test_a_report_that_is_due_at_an_epoch_without_a_value_comes_with_the_next_value(tmp_path):
+    trial = live_trial(SPACE, tmp_path, epochs=13)
+    train(TrainingCallback(trial, every=3), value=lambda epoch: None if epoch % 2 else 1 / epoch)
+    assert [report["fidelity"]["epochs"] for report in trial.reports] == [4, 6, 10, 12]
+
+
+def test_a_training_of_which_no_epoch_has_a_value_is_an_error_at_its_end(tmp_path):
+    with pytest.raises(st.OutcomeError, match="ended after epoch 3, and none was validated: there is no value; validate more"):
+        train(TrainingCallback(live_trial(RESUMABLE, tmp_path / "run", epochs=3)), value=lambda epoch: None)
+
+
 def test_a_study_stops_and_resumes_training_runs(tmp_path):
     trained = []
 
@@ -202,8 +221,21 @@ def test_the_metric_to_watch_can_be_named_and_a_wrong_one_names_those_there_are(
         boost(name, live_trial(SPACE, tmp_path, epochs=2), monitor="auc")
 
 
+def keras_adapter(monkeypatch):
+    return stand_in(monkeypatch, "keras", {"keras": {}, "keras.callbacks": {"Callback": KerasCallbackBase}})
+
+
+def lightning_adapter(monkeypatch):
+    base = {"Callback": type("Callback", (), {})}
+    return stand_in(monkeypatch, "lightning", {"lightning": {}, "lightning.pytorch": {}, "lightning.pytorch.callbacks": base})
+
+
+def values(trial):
+    return [(report["fidelity"]["epochs"], report["value"]) for report in trial.reports]
+
+
 def test_keras_is_stopped_and_goes_on_by_its_documented_interface(tmp_path, monkeypatch):
-    adapter = stand_in(monkeypatch, "keras", {"keras": {}, "keras.callbacks": {"Callback": KerasCallbackBase}})
+    adapter = keras_adapter(monkeypatch)
     trial, model = live_trial(RESUMABLE, tmp_path / "run", stop_after=3), KerasModel()
     callback = adapter.KerasCallback(trial)
     model.fit(epochs=callback.asked, initial_epoch=callback.done, callbacks=[callback])
@@ -218,9 +250,7 @@ def test_keras_is_stopped_and_goes_on_by_its_documented_interface(tmp_path, monk
 
 
 def test_lightning_is_stopped_and_goes_on_by_its_documented_interface(tmp_path, monkeypatch):
-    base = {"Callback": type("Callback", (), {})}
-    modules = {"lightning": {}, "lightning.pytorch": {}, "lightning.pytorch.callbacks": base}
-    adapter = stand_in(monkeypatch, "lightning", modules)
+    adapter = lightning_adapter(monkeypatch)
     callback = adapter.LightningCallback(live_trial(RESUMABLE, tmp_path / "run", stop_after=3))
     trainer = LightningTrainer(callback.asked, [callback])
     trainer.fit(ckpt_path=callback.file)
@@ -229,6 +259,60 @@ def test_lightning_is_stopped_and_goes_on_by_its_documented_interface(tmp_path, 
     again = adapter.LightningCallback(trial)
     LightningTrainer(again.asked, [again]).fit(ckpt_path=again.file)
     assert ([report["fidelity"]["epochs"] for report in trial.reports], again.value) == ([4, 5], 1 / 5)
+
+
+def test_keras_reports_validated_epochs_alone_and_never_mixes_two_losses(tmp_path, monkeypatch):
+    adapter = keras_adapter(monkeypatch)
+    trial = live_trial(RESUMABLE, tmp_path / "run", epochs=5)
+    callback = adapter.KerasCallback(trial)
+    KerasModel().fit(epochs=5, callbacks=[callback], validation_freq=2)
+    assert (values(trial), callback.value, callback.epoch) == ([(2, 1 / 2), (4, 1 / 4)], 1 / 4, 5)
+    assert adapter.KerasCallback(live_trial(RESUMABLE, tmp_path / "run", epochs=9)).done == 5  # the state of the last epoch
+    trial = live_trial(SPACE, tmp_path, epochs=3)
+    KerasModel().fit(epochs=3, callbacks=[adapter.KerasCallback(trial, monitor="loss")], validation_freq=2)
+    assert values(trial) == [(1, 2.0), (2, 1.0), (3, 2 / 3)]
+    trial = live_trial(SPACE, tmp_path, epochs=2)
+    KerasModel().fit(epochs=2, callbacks=[adapter.KerasCallback(trial)], validation_data=None)
+    assert values(trial) == [(1, 2.0), (2, 1.0)]  # without validation data
+
+
+def test_a_keras_training_without_a_validated_epoch_is_an_error_and_not_its_training_loss(tmp_path, monkeypatch):
+    adapter = keras_adapter(monkeypatch)
+    for monitor in (None, "val_loss"):
+        callback = adapter.KerasCallback(live_trial(SPACE, tmp_path, epochs=1), monitor=monitor)
+        with pytest.raises(st.OutcomeError, match="none was validated"):
+            KerasModel().fit(epochs=1, callbacks=[callback], validation_freq=2)
+    plain = adapter.KerasCallback(live_trial(PLAIN, tmp_path))
+    with pytest.raises(st.OutcomeError, match="none was validated"):
+        KerasModel().fit(epochs=3, callbacks=[plain], validation_freq=4)
+    for monitor, options in (("val_auc", {}), ("val_loss", {"validation_data": None})):
+        callback = adapter.KerasCallback(live_trial(SPACE, tmp_path, epochs=3), monitor=monitor)
+        with pytest.raises(st.OutcomeError, match=f"the metric '{monitor}' was not computed; there are 'loss'"):
+            KerasModel().fit(epochs=3, callbacks=[callback], **options)
+
+
+def test_lightning_reports_an_epoch_only_if_its_metric_was_computed_in_it(tmp_path, monkeypatch):
+    adapter = lightning_adapter(monkeypatch)
+    trial = live_trial(RESUMABLE, tmp_path / "run", epochs=5)
+    callback = adapter.LightningCallback(trial)
+    LightningTrainer(5, [callback], check_val_every_n_epoch=2).fit()
+    assert (values(trial), callback.value, callback.epoch) == ([(2, 1 / 2), (4, 1 / 4)], 1 / 4, 5)
+    assert adapter.LightningCallback(live_trial(RESUMABLE, tmp_path / "run", epochs=9)).done == 5
+    trial = live_trial(SPACE, tmp_path, epochs=3)
+    LightningTrainer(3, [adapter.LightningCallback(trial, monitor="train_loss")], check_val_every_n_epoch=2).fit()
+    assert values(trial) == [(1, 2.0), (2, 1.0), (3, 2 / 3)]
+
+
+def test_a_lightning_training_without_its_metric_is_an_error(tmp_path, monkeypatch):
+    adapter = lightning_adapter(monkeypatch)
+    with pytest.raises(st.OutcomeError, match="none was validated"):
+        LightningTrainer(1, [adapter.LightningCallback(live_trial(SPACE, tmp_path, epochs=1))], check_val_every_n_epoch=2).fit()
+    with pytest.raises(st.OutcomeError, match="none was validated"):
+        LightningTrainer(3, [adapter.LightningCallback(live_trial(PLAIN, tmp_path))], check_val_every_n_epoch=4).fit()
+    for monitor, validates in (("val_auc", True), ("val_loss", False)):
+        callback = adapter.LightningCallback(live_trial(SPACE, tmp_path, epochs=3), monitor=monitor)
+        with pytest.raises(st.OutcomeError, match=f"the metric '{monitor}' was not computed; there are 'train_loss'"):
+            LightningTrainer(3, [callback], enable_validation=validates).fit()
 
 
 def test_a_library_that_is_missing_is_named_with_its_package(monkeypatch):

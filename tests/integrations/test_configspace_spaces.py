@@ -213,3 +213,27 @@ def test_what_cannot_be_written_is_an_error_that_names_it(parameter, message):
 def test_only_a_space_is_written():
     with pytest.raises(st.SpaceError, match=r"expected an st\.Space"):
         space_to_configspace({"x": st.Float(0, 1)})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"type": "EQ", "child": "x", "parent": "kind"}, r"x: a condition of type 'EQ' needs an entry 'value'; this one is \{"),
+        ({"type": "NEQ", "child": "x", "parent": "kind"}, "x: a condition of type 'NEQ' needs an entry 'value'"),
+        ({"type": "IN", "child": "x", "parent": "kind"}, "x: a condition of type 'IN' needs a list 'values' that is not empty"),
+        ({"type": "EQ", "parent": "kind", "value": "a"}, "a condition of type 'EQ' needs an entry 'child'"),
+        ({"type": "EQ", "child": "x", "value": "a"}, "x: a condition of type 'EQ' needs an entry 'parent'"),
+        ({"child": "x", "parent": "kind", "value": "a"}, "x: a condition of type None needs an entry 'type'"),
+        ({"type": "AND", "child": "x"}, "x: a condition of type 'AND' needs a list 'conditions'"),
+        ({"type": "AND", "conditions": []}, "a condition of type 'AND' needs a list 'conditions' that is not empty"),
+        ("kind == a", "cannot read this condition: 'kind == a'; expected an object"),
+    ],
+)
+def test_a_condition_that_lacks_an_entry_is_an_error_that_names_it(given, message):
+    with pytest.raises(st.SpaceError, match=message):
+        read(KIND, X, conditions=[given])
+
+
+def test_two_hyperparameters_of_one_name_are_an_error():
+    with pytest.raises(st.SpaceError, match="there are two hyperparameters 'x'; give one of them another name"):
+        read(X, KIND, {**X, "upper": 2.0})

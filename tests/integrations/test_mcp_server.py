@@ -86,6 +86,58 @@ def test_what_is_expected_of_the_next_trial_is_what_ask_then_gives_and_reserves_
     assert (first["stop_now"], first["unit"]) == (False, "USD")
 
 
+@pytest.mark.parametrize(("budget", "unit", "reason"), [("10s", "s", "10 s"), ("10 USD", "USD", "10 USD"), (1, "USD", "1 trial")])
+def test_a_study_without_budget_left_says_that_it_is_time_to_stop(
+    catalog: Catalog, budget: str | int, unit: str, reason: str
+) -> None:
+    begun(catalog, budget=budget, unit=unit)
+    assert right(catalog, "expect_next", study="a")["stop_now"] is False
+    right(catalog, "tell", study="a", number=right(catalog, "ask", study="a")["number"], value=1.0, cost=100.0)
+    found = right(catalog, "expect_next", study="a")
+    assert (found["stop_now"], found["next"], found["method"]) == (True, None, None)
+    assert found["stop"] == found["why"] == f"the budget of {reason} is used up"
+    assert wrong(catalog, "ask", study="a")["where"] == "study"  # as it says
+
+
+def test_where_nothing_fits_into_the_budget_it_is_time_to_stop_once_no_trial_runs(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nothing_fits(*given: Any) -> None:
+        raise st.NothingFits("no config fits")
+
+    begun(catalog, 1, budget="10 USD")
+    number = right(catalog, "ask", study="a")["number"]
+    monkeypatch.setattr("shoestring.integrations.agent_tools.filter_by_budget", nothing_fits)
+    found = right(catalog, "expect_next", study="a")
+    assert (found["stop_now"], found["stop"], found["next"]) == (False, "no config fits", None)
+    right(catalog, "tell", study="a", number=number, value=1.0, cost=1.0)
+    assert right(catalog, "expect_next", study="a")["stop_now"] is True
+
+
+def test_a_stopped_study_and_one_whose_space_is_exhausted_say_that_it_is_time_to_stop(catalog: Catalog) -> None:
+    begun(catalog, 1)
+    right(catalog, "stop", study="a", reason="good enough")
+    found = right(catalog, "expect_next", study="a")
+    assert (found["stop_now"], found["stop"], found["next"]) == (True, "the study was stopped: good enough", None)
+    begun(catalog, name="b", space={"n": {"kind": "int", "low": 1, "high": 2}})
+    for _ in range(2):
+        right(catalog, "tell", study="b", number=right(catalog, "ask", study="b")["number"], value=1.0, cost=1.0)
+    found = right(catalog, "expect_next", study="b")
+    assert (found["stop_now"], found["next"]) == (True, None)
+    assert wrong(catalog, "ask", study="b")["error"] == found["stop"]
+
+
+@pytest.mark.parametrize("method", ["Hyperband", "BOCA"])
+def test_a_method_that_cannot_work_in_the_space_is_refused_before_the_study_is_stored(catalog: Catalog, method: str) -> None:
+    refused = wrong(catalog, "create_study", name="a", space=SPACE, budget=3, method=method)
+    assert refused["where"] == "method"
+    assert '{"kind": "fidelity", "low": 1, "high": 81}' in refused["fix"]
+    assert right(catalog, "list_studies")["studies"] == []
+    epochs = {"epochs": {"kind": "fidelity", "low": 1, "high": 81}}
+    assert right(catalog, "create_study", name="a", space=SPACE | epochs, budget=3, method=method)["trials"] == 0
+    assert right(catalog, "ask", study="a")["number"] == 0
+
+
 def test_an_enqueued_config_is_what_comes_next(catalog: Catalog) -> None:
     begun(catalog)
     catalog.study("a").enqueue({"x": 0.5, "n": 3})

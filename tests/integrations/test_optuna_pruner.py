@@ -9,6 +9,7 @@ from optuna.distributions import FloatDistribution
 
 import shoestring as st
 from shoestring.integrations.optuna import ShoestringPruner
+from shoestring.search import pruning
 
 STEPS = 8
 
@@ -73,6 +74,23 @@ def test_the_forecast_says_how_likely_a_trial_becomes_the_best():
     trial = running(study, 0.95, 3)
     forecast = study.pruner.forecast(study, study.trials[trial.number])
     assert forecast.probability < 0.025
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "limit", "pruned"),
+    [
+        (0.01, 0.4, 0.025, True),
+        (0.004, 0.005, 0.025, False),  # it had no chance before its first report: the reports did not take it away
+        (0.0001, 0.005, 0.025, True),
+        (0.05, 0.4, 0.1, True),
+        (0.05, 0.06, 0.1, False),
+    ],
+)
+def test_the_rule_is_the_one_of_should_stop_with_the_probability_of_the_pruner(monkeypatch, now, before, limit, pruned):
+    study = study_of(pruner=ShoestringPruner(probability=limit))
+    chances = iter([now, before])
+    monkeypatch.setattr(pruning, "chance_below", lambda *given: next(chances))
+    assert running(study, 0.95, 3).should_prune() is pruned
 
 
 def test_a_trial_that_reports_no_number_is_left_alone():

@@ -1,7 +1,9 @@
 """ShoestringSampler in Optuna studies: what it learns from, with whom it shares a study, and what it refuses."""
 
 import pickle
+from decimal import Decimal
 
+import numpy as np
 import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -114,6 +116,19 @@ def test_a_pruned_trial_counts_with_the_value_and_the_step_that_it_has_reached()
     assert optuna_mirror.STEP not in study.ask(SPACE).params
 
 
+@pytest.mark.parametrize("steps", [[0], [2, 5]], ids=str)
+def test_a_trial_that_was_pruned_at_the_last_step_is_never_the_best(steps):
+    study = study_of()
+    for x in (0.1, 0.7):
+        state = optuna.trial.TrialState.PRUNED if x < 0.5 else optuna.trial.TrialState.COMPLETE
+        add(study, {"x": x, "n": 2}, x, state, intermediate_values=dict.fromkeys(steps, x))
+    pruned, done = mirror_of(study).trials
+    assert (pruned.state, pruned.value) == (State.DONE, 0.1)  # the model learns from it
+    assert pruned.fidelity[optuna_mirror.STEP] + 1 == done.fidelity[optuna_mirror.STEP]
+    assert mirror_of(study).history.best.value == 0.7
+    assert set(study.ask(SPACE).relative_params) == {"x", "n"}
+
+
 def test_with_intermediate_values_the_model_suggests_at_the_last_step():
     study = study_of(ShoestringSampler(seed=0, initial=3))
     for k in range(6):
@@ -138,6 +153,26 @@ def test_a_cost_that_is_no_number_is_an_error_that_says_what_to_set():
     add(study, {"x": 0.5, "n": 2}, 1.0, user_attrs={"usd": "two"})
     with pytest.raises(st.MethodError, match=r"trial 0: its cost, the user attribute 'usd', is 'two'; set a number"):
         study.ask(SPACE)
+
+
+def test_a_cost_may_be_any_real_number():
+    for given in (np.float32(2.5), np.int64(2), Decimal("2.5")):
+        study = study_of(ShoestringSampler("Random", cost="usd", seed=0))
+        add(study, {"x": 0.5, "n": 2}, 1.0, user_attrs={"usd": given})
+        assert mirror_of(study).trials[0].cost == float(given)
+    study = study_of(ShoestringSampler("Random", cost="usd", seed=0))
+    add(study, {"x": 0.5, "n": 2}, 1.0, user_attrs={"usd": np.bool_(True)})
+    with pytest.raises(st.MethodError, match="set a number of 0 or more"):
+        study.ask(SPACE)
+
+
+@pytest.mark.parametrize("folds", [5, "stratified", [0.1], [0.1, None], [0.1, float("nan")], [True, False], {"a": 1}], ids=str)
+def test_an_attribute_called_folds_that_is_no_list_of_numbers_is_ignored(folds):
+    study = study_of()
+    add(study, {"x": 0.5, "n": 2}, 1.0, user_attrs={"folds": folds})
+    add(study, {"x": 0.5, "n": 3}, 1.0, user_attrs={"folds": folds}, system_attrs={"terminator:cv_scores": [0.5, 1.5]})
+    add(study, {"x": 0.5, "n": 4}, 1.0, user_attrs={"folds": np.array([0.25, 1.75])})
+    assert [trial.folds for trial in mirror_of(study).trials] == [None, (0.5, 1.5), (0.25, 1.75)]
 
 
 def test_expensive_regions_are_avoided_under_a_budget_in_cost():
@@ -277,6 +312,7 @@ def test_wrong_arguments_are_refused_when_the_sampler_is_made():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"method": st.EICool()}, r"EICool\(.*\) needs to know the budget; give what the study may spend: .*budget="),
         ({"budget": "20 USD"}, "the budget is in USD, but cost='seconds' counts no USD; name the user attribute"),
         ({"cost_model": 3}, "cost_model"),
         ({"model": 3}, "model"),
@@ -285,6 +321,7 @@ def test_wrong_arguments_are_refused_when_the_sampler_is_made():
 def test_options_that_cannot_be_right_are_refused_when_the_sampler_is_made(options, message):
     with pytest.raises(st.MethodError, match=message):
         ShoestringSampler(**options)
+    assert ShoestringSampler("EICool", budget="3h").options.budget.seconds == 3 * 3600
 
 
 def test_a_cost_that_trials_do_not_have_is_said_once(caplog):

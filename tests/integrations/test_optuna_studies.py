@@ -193,3 +193,113 @@ def test_a_study_that_has_trials_is_not_exported_to_again():
 def test_a_wrong_kind_of_argument_is_an_error_that_says_what_to_give(call, message):
     with pytest.raises((st.StudyError, st.SpaceError), match=message):
         call()
+
+
+# -- pruned trials ------------------------------------------------------------------------------------------------------
+
+
+def pruned_low(steps):
+    """A study whose trials report x at each step; those with the lowest values are pruned at the last one."""
+    study = optuna.create_study(study_name="pruned")
+    for x in (0.1, 0.3, 0.7, 0.9):
+        state = TrialState.PRUNED if x < 0.5 else TrialState.COMPLETE
+        curve = {step: x + 0.01 * (steps[-1] - step) for step in steps}
+        known = {"x": FloatDistribution(0, 1)}
+        study.add_trial(
+            optuna.create_trial(params={"x": x}, distributions=known, value=x, state=state, intermediate_values=curve)
+        )
+    return study
+
+
+@pytest.mark.parametrize("steps", [[0], [5], [0, 1, 2], [3, 7]], ids=str)
+def test_a_trial_that_was_pruned_at_the_last_step_is_no_result_and_is_pruned_again_when_it_goes_back(steps):
+    theirs = pruned_low(steps)
+    ours = from_optuna(theirs)
+    assert ours.best.value == theirs.best_value == 0.7
+    back = to_optuna(ours)
+    assert back.best_value == 0.7
+    for again in (back, to_optuna(from_optuna(back))):
+        assert [each.state for each in again.trials] == [each.state for each in theirs.trials]
+        assert [each.value for each in again.trials] == [each.value for each in theirs.trials]
+        for one, other in zip(again.trials, theirs.trials, strict=True):
+            assert list(one.intermediate_values.values()) == list(other.intermediate_values.values())
+    assert from_optuna(back).best.value == 0.7
+
+
+def test_a_trial_that_was_pruned_at_the_last_step_counts_at_the_step_before_and_without_one_as_failed():
+    trial = from_optuna(pruned_low([0, 1, 2])).history[0]
+    assert (trial.state, trial.fidelity, trial.value) == (st.State.DONE, {"step": 2}, 0.1 + 0.01)
+    lone = from_optuna(pruned_low([0]))
+    assert list(lone.space) == ["x"]
+    assert (lone.history[0].state, lone.history[0].error) == (
+        st.State.FAILED, "pruned in Optuna with no value below the last step",
+    )  # fmt: skip
+
+
+def test_a_trial_that_was_pruned_without_a_value_is_pruned_again_when_it_goes_back():
+    theirs, known = pruned_low([0]), {"x": FloatDistribution(0, 1)}
+    theirs.add_trial(optuna.create_trial(params={"x": 0.2}, distributions=known, state=TrialState.PRUNED))
+    back = to_optuna(from_optuna(theirs))
+    assert (back.trials[4].state, back.trials[4].value, "error" in back.trials[4].user_attrs) == (TrialState.PRUNED, None, False)
+
+
+def test_a_trial_that_optuna_pruned_in_an_exported_study_without_fidelities_is_no_result():
+    study = st.Study(st.Space(x=st.Float(0, 1)), method=st.Random())
+    study.add({"x": 0.5}, 0.5)
+    theirs = to_optuna(study)
+    trial = theirs.ask({"x": FloatDistribution(0, 1)})
+    trial.report(0.01, 3)
+    theirs.tell(trial, state=TrialState.PRUNED)
+    assert from_optuna(theirs).best.value == 0.5
+
+
+# -- what is written ----------------------------------------------------------------------------------------------------
+
+
+def test_a_study_that_has_trials_is_not_imported_into_again(theirs, tmp_path):
+    storage = str(tmp_path / "s.db")
+    first = from_optuna(theirs, storage=storage, name="a")
+    with pytest.raises(st.StudyError, match=r"study 'a' has 9 trials .* twice; give another name=, .*shoestring rm a"):
+        from_optuna(theirs, storage=storage, name="a")
+    assert len(first.history) == 9
+    assert len(from_optuna(theirs, storage=storage, name="b").history) == 9
+    with st.Study.load(storage, "a") as kept:
+        assert len(kept.history) == 9
+
+
+def test_a_waiting_config_that_does_not_fit_is_an_error_before_anything_is_written(theirs, tmp_path):
+    theirs.enqueue_trial({"kind": "tree", "x": 5.0})
+    with pytest.raises(st.ConfigError, match=r"trial 9 waits in Optuna and does not fit: .*x.*; take it out of Optuna's queue"):
+        from_optuna(theirs, storage=str(tmp_path / "s.db"))
+    assert not (tmp_path / "s.db").exists()
+    theirs.tell(theirs.ask(), state=TrialState.FAIL)  # what the error says to do
+    assert len(from_optuna(theirs, storage=str(tmp_path / "s.db")).history) >= 9
+
+
+def test_attributes_of_a_study_that_json_cannot_hold_are_text(theirs):
+    theirs.set_user_attr("odd", {1, 2})
+    assert from_optuna(theirs).attrs == {"owner": "me", "odd": "{1, 2}"}
+
+
+# -- names that are taken -----------------------------------------------------------------------------------------------
+
+
+def test_no_attribute_or_metric_is_overwritten_by_an_export():
+    study = st.Study(st.Space(x=st.Float(0, 1)), method=st.Random(), unit="USD")
+    attrs = {"cost": "high", "error": "none", "folds": [1.0, 2.0], "host": "gpu3", "loss": "mse"}
+    study.tell(study.ask(), 0.5, cost=2.0, metrics={"cost": 7.0, "folds": 5.0, "loss": 0.25}, attrs=attrs)
+    study.tell(study.ask(), error="out of memory")
+    theirs = to_optuna(study, name="names")
+    assert theirs.trials[0].user_attrs == {
+        "cost": 2.0, "attrs.cost": "high", "attrs.error": "none", "attrs.folds": [1.0, 2.0], "host": "gpu3", "loss": "mse",
+        "metrics.cost": 7.0, "folds": 5.0, "metrics.loss": 0.25,
+    }  # fmt: skip
+    again = from_optuna(theirs)
+    assert (again.history[0].cost, again.history[0].folds, again.history[0].attrs["folds"]) == (2.0, None, 5.0)
+    assert again.history[1].error == "out of memory"
+
+
+def test_an_attribute_called_error_of_a_complete_trial_is_kept():
+    theirs, known = optuna.create_study(), {"x": FloatDistribution(0, 1)}
+    theirs.add_trial(optuna.create_trial(params={"x": 0.5}, distributions=known, value=0.5, user_attrs={"error": 0.1}))
+    assert from_optuna(theirs).history[0].attrs == {"error": 0.1}

@@ -47,6 +47,21 @@ def test_a_rule_sees_the_history_and_a_belief():
     assert belief is not None
 
 
+def test_a_rule_does_not_take_a_trial_that_was_pruned_at_its_only_step_for_the_best():
+    def objective(trial):
+        trial.report(x := trial.suggest_float("x", 0, 1), 0)
+        if x < 0.5:
+            raise optuna.TrialPruned
+        return x
+
+    study, rule = study_of(), Watching()
+    for x in (0.1, 0.7, 0.2):
+        study.enqueue_trial({"x": x})
+    study.optimize(objective, n_trials=3, callbacks=[ShoestringTerminator(rule)])
+    history, _ = rule.seen
+    assert (history.best.value, history.results()) == (0.7, [0.7])
+
+
 def test_a_rule_that_needs_a_model_works_beside_a_sampler_without_one():
     study, stop = study_of(), ShoestringTerminator(st.RegretBound(0.5, after=6))
     study.optimize(bowl, n_trials=25, callbacks=[stop])

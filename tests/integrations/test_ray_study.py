@@ -7,9 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 import shoestring as st
+from shoestring.budget import read_budget
 from shoestring.integrations.distributions import Translation
 from shoestring.integrations.ray_spaces import read_ray_space
-from shoestring.integrations.ray_study import FINISHED, TIME_TOTAL, TuneStudy
+from shoestring.integrations.ray_study import FINISHED, TIME_TOTAL, TuneStudy, check_cost_key, check_state
 
 SPACE = {"lr": st.Float(0.0, 1.0), "model": {"depth": st.Int(1, 5)}, "seed": 7}
 
@@ -72,6 +73,48 @@ def test_seconds_have_a_price_where_an_hour_has_one():
     tuned = tune(unit="USD", per_hour=7200.0)
     run(tuned, "a", time_total_s=5.0)
     assert tuned.study.log[0].cost == 10.0
+
+
+@pytest.mark.parametrize(("budget", "unit"), [("5 USD", None), (None, "USD"), (9, "USD")])
+def test_seconds_do_not_count_as_another_unit_without_a_price(budget, unit):
+    budget = None if budget is None else read_budget(budget)
+    how = r'costs are in USD, but cost=.time_total_s. counts seconds; name the key of the results .* cost="dollars" .* per_hour='
+    with pytest.raises(st.MethodError, match=how):
+        check_cost_key(TIME_TOTAL, budget, unit, None)
+    check_cost_key(TIME_TOTAL, budget, unit, 2.5)
+    check_cost_key("dollars", budget, unit, None)
+
+
+@pytest.mark.parametrize("budget", ["2h", 9, st.Budget(cost=4.0), st.Budget(cost=5.0, unit="USD", per_hour=2.0)])
+def test_a_budget_that_seconds_can_be_counted_in_needs_no_key(budget):
+    check_cost_key(TIME_TOTAL, read_budget(budget), None, None)
+
+
+def whole_state():
+    tuned = tune()
+    run(tuned, "a")
+    return tuned.state()
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (dict.fromkeys(("metric", "cost", "numbers", "reports", "study")), "metric, numbers, reports and study"),
+        ({"study": {}}, "study"),
+        ({"study": {"space": {}, "direction": "sideways"}}, "study"),
+        ({"numbers": {"a": "first"}}, "numbers"),
+        ({"reports": {"a": None}}, "reports"),
+    ],
+)
+def test_a_state_of_which_parts_are_missing_is_refused_and_named(damage, named):
+    state = {name: value for name, value in {**whole_state(), **damage}.items() if value is not None}
+    with pytest.raises(st.StudyError, match=rf"not complete: {named} missing or damaged; give the file that save\(\) wrote"):
+        check_state(state)
+
+
+def test_a_state_that_names_a_trial_it_does_not_have_is_refused():
+    with pytest.raises(st.StudyError, match="names a trial that is not among its 1"):
+        tune().set_state({**whole_state(), "numbers": {"a": 7}})
 
 
 def test_a_cost_that_is_named_and_never_reported_is_an_error_at_the_first_result():

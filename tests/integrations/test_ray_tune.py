@@ -41,6 +41,12 @@ def test_a_wrong_method_rule_or_cost_model_is_an_error_at_once(wrong):
         searcher(**wrong)
 
 
+def test_a_budget_in_dollars_needs_a_cost_or_a_price_when_the_search_is_made():
+    with pytest.raises(st.MethodError, match=r"costs are in USD, but cost='time_total_s' counts seconds; .* per_hour=2\.5"):
+        searcher(budget="5 USD")
+    assert searcher(budget="5 USD", per_hour=2.0).study.unit == searcher(budget="5 USD", cost="dollars").study.unit == "USD"
+
+
 def test_it_is_a_searcher_that_ends_with_tune_s_word():
     search = searcher(budget=2)
     assert isinstance(search, Searcher)
@@ -127,6 +133,10 @@ def test_a_file_of_something_else_is_refused(tmp_path):
     (tmp_path / "state").write_text("no state")
     with pytest.raises(st.MethodError, match=r"is not a file that save\(\) wrote"):
         searcher().restore(str(tmp_path / "state"))
+    (tmp_path / "state").write_text('{"shoestring_tune": 1}')
+    for search in (searcher(), ShoestringSearch()):
+        with pytest.raises(st.StudyError, match=r"is not complete: metric, .* missing or damaged; give the file"):
+            search.restore(str(tmp_path / "state"))
 
 
 def test_results_of_earlier_trials_are_learned_from():

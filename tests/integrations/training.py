@@ -45,15 +45,21 @@ class KerasModel:
         with open(path, "w") as file:
             file.write(str(self.weight))
 
-    def fit(self, epochs, initial_epoch=0, callbacks=()):
+    def fit(self, epochs, initial_epoch=0, callbacks=(), validation_data="data", validation_freq=1):
         for callback in callbacks:
             callback.set_model(self)
+            callback.on_train_begin()
         for epoch in range(initial_epoch, epochs):
             self.weight += 1.0
+            logs = {"loss": 2 / self.weight}
+            if validation_data is not None and (epoch + 1) % validation_freq == 0:
+                logs["val_loss"] = 1 / self.weight
             for callback in callbacks:
-                callback.on_epoch_end(epoch, {"loss": 2 / self.weight, "val_loss": 1 / self.weight})
+                callback.on_epoch_end(epoch, logs)
             if self.stop_training:
                 break
+        for callback in callbacks:
+            callback.on_train_end(logs)
 
 
 class KerasCallbackBase:
@@ -73,21 +79,31 @@ class LightningTrainer:
 
     world_size = 1
     is_global_zero = True
+    sanity_checking = False
 
-    def __init__(self, max_epochs, callbacks):
+    def __init__(self, max_epochs, callbacks, check_val_every_n_epoch=1, enable_validation=True):
         self.max_epochs, self.callbacks = max_epochs, callbacks
+        self.check_val_every_n_epoch, self.enable_validation = check_val_every_n_epoch, enable_validation
         self.current_epoch, self.weight, self.should_stop, self.callback_metrics = 0, 0.0, False, {}
 
     def save_checkpoint(self, path):
         path.write_text(f"{self.current_epoch + 1} {self.weight}")
+
+    def call(self, hook):
+        for callback in self.callbacks:
+            getattr(callback, hook)(self, None)
 
     def fit(self, ckpt_path=None):
         if ckpt_path is not None:
             epoch, weight = ckpt_path.read_text().split()
             self.current_epoch, self.weight = int(epoch), float(weight)
         while self.current_epoch < self.max_epochs and not self.should_stop:
+            self.call("on_train_epoch_start")
             self.weight += 1.0
-            self.callback_metrics = {"train_loss": 2 / self.weight, "val_loss": 1 / self.weight}
-            for callback in self.callbacks:
-                callback.on_train_epoch_end(self, None)
+            self.callback_metrics["train_loss"] = 2 / self.weight
+            if self.enable_validation and (self.current_epoch + 1) % self.check_val_every_n_epoch == 0:
+                self.callback_metrics["val_loss"] = 1 / self.weight  # it stays there until the next validation
+                self.call("on_validation_end")
+            self.call("on_train_epoch_end")
             self.current_epoch += 1
+        self.call("on_train_end")

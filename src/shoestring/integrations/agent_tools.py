@@ -15,11 +15,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..budget import HOW_TO_WRITE, Budget, read_budget
-from ..errors import ShoestringError, StorageError, StudyError
+from ..data.trial import State
+from ..errors import MethodError, NothingFits, ShoestringError, SpaceExhausted, StorageError, StudyError
+from ..execution.runner import check_budget
 from ..report.views import view
+from ..search.budget_filter import filter_by_budget
 from ..space.space import Space
 from ..state.registry import read_method, read_stop
 from ..study import Study
+from ..termination.base import Verdict
 from ..web import api
 from ..web.api import Problem
 from ..web.catalog import Catalog, NoStudy
@@ -40,6 +44,7 @@ SPACE_EXAMPLE = {
     "depth": {"kind": "int", "low": 2, "high": 12},
     "act": {"kind": "choice", "options": ["relu", "tanh"]},
 }
+FIDELITY_EXAMPLE = {"epochs": {"kind": "fidelity", "low": 1, "high": 81}}
 PARAMETER: Json = {
     "type": "object",
     "required": ["kind"],
@@ -109,7 +114,7 @@ def list_studies(catalog: Catalog, given: Arguments) -> Json:
 
 
 def create_study(catalog: Catalog, given: Arguments) -> Json:
-    """A new study. Everything is checked before it is stored."""
+    """A new study. Everything is checked before it is stored, and a copy in memory has to make its first suggestion."""
     name, again = given["name"], "choose another name, or use this study with ask and tell"
     if not name.strip():
         raise Problem(422, "the name is empty", "name", "give a short name, such as xgb")
@@ -132,12 +137,23 @@ def create_study(catalog: Catalog, given: Arguments) -> Json:
             raise Problem(422, str(error), part, f'leave {part} out, or write "auto"') from None
     options = {key: given[key] for key in ("direction", "unit", "per_hour", "seed") if given.get(key) is not None}
     try:
+        check_first_suggestion(Study(space, budget=budget, **code, **options))
         Study(space, storage=catalog.storage, name=name, budget=budget, **code, **options).close()
     except StorageError:
         raise
     except ShoestringError as error:
         raise Problem(422, str(error), "arguments", "correct what the message names, or leave it out") from None
     return api.one_study(catalog, name) | {"next": f'call ask with {{"study": {json.dumps(name)}}}'}
+
+
+def check_first_suggestion(study: Study) -> None:
+    """Raise Problem if the method cannot work in the space: no trial of such a study could be asked."""
+    try:
+        study.ask()
+    except MethodError as error:
+        how = 'leave method out, or change it (without "st.") or the space as the message says'
+        fix = f"{how}; a fidelity in the space is {json.dumps(FIDELITY_EXAMPLE)}"
+        raise Problem(422, str(error), "method", fix) from None
 
 
 def study_budget(budget: Budget, unit: str | None) -> Budget:
@@ -183,18 +199,28 @@ def importance(catalog: Catalog, given: Arguments) -> Json:
 
 def expect_next(catalog: Catalog, given: Arguments) -> Json:
     """What the next trial would be and what is expected of it, why, and whether it is time to stop. Opens no trial."""
-    study = catalog.asking_study(given["study"])
-    unit = study.unit
+    study, halted = catalog.asking_study(given["study"]), catalog.record(given["study"]).halted
     with study.state.lock:
         study.state.refresh()
-        document: Json = {"study": study.name, "unit": unit, "waiting": len(study.state.queue), **study.explain().to_dict()}
+        document: Json = {"study": study.name, "unit": study.unit, "waiting": len(study.state.queue), **study.explain().to_dict()}
+        document["stop_now"] = False
+        verdict = reason_to_stop(study, halted)
+        if verdict is not None:
+            return finished(document, verdict.reason)
         if study.rule is not None and study.log.best is not None:
             verdict = study.suggester.check_rule(study.budget)
             document["stop_now"], document["stop"] = verdict.stop, verdict.reason
         if study.state.queue:
             queued = study.state.queue[0]
             return document | {"next": {"config": dict(queued.config), "why": "enqueued"}}
-        found = study.method.suggest(study.context)
+        context = study.context
+        try:
+            found = study.method.suggest(context)
+            found = filter_by_budget(found, context) if context.cost_limited else found
+        except SpaceExhausted as end:
+            return finished(document, str(end))
+        except NothingFits as end:  # what runs may turn out cheaper than expected
+            return finished(document, str(end), stop_now=not study.log.number_of(State.RUNNING))
     gain, cost = found.gain, found.cost
     return document | {
         "next": {
@@ -202,6 +228,21 @@ def expect_next(catalog: Catalog, given: Arguments) -> Json:
             "expected_cost": cost, "expected_gain_per_cost": gain / cost if gain is not None and cost else None,
         },
     }  # fmt: skip
+
+
+def reason_to_stop(study: Study, halted: str | None) -> Verdict | None:
+    """Why no further trial can be asked: the study was stopped, or its budget is used up; None if one can."""
+    if halted is not None:
+        return Verdict(True, f"the study was stopped: {halted}", kind="halted")
+    if study.budget is None:
+        return None
+    verdict = check_budget(study.budget, study.log, study.seconds, study.unit)
+    return verdict if verdict.stop else None
+
+
+def finished(document: Json, reason: str, *, stop_now: bool = True) -> Json:
+    """The answer where there is no next trial: why, and nothing about how it would be chosen."""
+    return document | {"stop_now": stop_now, "stop": reason, "next": None, "method": None, "why": reason, "rejected": {}}
 
 
 def stop(catalog: Catalog, given: Arguments) -> Json:
@@ -274,8 +315,9 @@ TOOLS = (
     ),
     AgentTool(
         name="expect_next", about=(
-            "What is expected of the next trial: its config, value, gain and cost, why it is chosen, and whether the stopping "
-            "rule says that it is time to stop. It reserves nothing."
+            "What is expected of the next trial: its config, value, gain and cost, why it is chosen, and whether it is time to "
+            "stop: by the stopping rule, or because no trial is left (the budget is used up, or the study was stopped). It "
+            "reserves nothing."
         ),
         properties=of_a_study(), required=("study",), example={"study": "xgb"}, run=expect_next, read_only=True,
     ),

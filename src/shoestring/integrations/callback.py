@@ -1,7 +1,8 @@
 """A training loop as a trial: report each epoch, stop when the study says so, save checkpoints and go on from them.
 
 ``TrainingCallback`` is for any loop, and the base of the adapters for XGBoost, LightGBM, Keras and PyTorch Lightning.
-An adapter calls ``step`` at the end of each epoch and ends the training when ``step`` says so.
+An adapter calls ``step`` at the end of each epoch and ends the training when ``step`` says so. An epoch that was not validated
+has no value: it is counted, and not reported.
 
 Epochs are counted from the start of the run, over all trials that go on from each other. The checkpoint folder holds
 
@@ -43,8 +44,8 @@ class TrainingCallback:
     checkpoint  whether to save the state at the end, also of a run that is stopped. A number: after every so many epochs as well.
                 None: if the fidelity says ``resumable=True``
 
-    value       the last value that was reported: return it from the objective
-    epoch       the epoch that it is of
+    value       the value of the last epoch that has one: return it from the objective
+    epoch       the last epoch
     done        how many epochs earlier trials of this run have trained
     asked       how many epochs this trial is to reach
     file        what the earlier trial has saved; None: train from the start
@@ -93,7 +94,7 @@ class TrainingCallback:
         self.done = 0
         if self._saves:
             self._load()
-        self.epoch = self.done
+        self.epoch = self._reported_epoch = self.done
         self.stopped = False
 
     @property
@@ -107,22 +108,36 @@ class TrainingCallback:
         """The epochs that are left to train, counted from 1 at the start of the run."""
         return iter(range(self.done + 1, self.done + 1 + self.remaining))
 
-    def step(self, value: float, epoch: int | None = None, save: Callable[[Path], object] | None = None) -> bool:
+    def step(self, value: float | None, epoch: int | None = None, save: Callable[[Path], object] | None = None) -> bool:
         """An epoch has ended with this value; True: end the training now, and return ``value`` from the objective.
 
+        value   None: the epoch was not validated. The one before it stays
         epoch   counted from 1 at the start of the run; None: the one after the last
         save    a function that writes the state to a path
         """
         self.epoch = self.epoch + 1 if epoch is None else whole_number(epoch, "epoch", 1)
-        self.value = read_value(value)
         last = self.asked is not None and self.epoch >= self.asked
-        if last or self.epoch % self._every == 0:
-            self._report()
-            self.stopped = not last and self.trial.should_stop()
+        if value is not None:
+            self.value = read_value(value)
+            due = self.epoch // self._every > self._reported_epoch // self._every  # validation may skip the one that is due
+            if last or due:
+                self._report()
+                self._reported_epoch = self.epoch
+                self.stopped = not last and self.trial.should_stop()
+        elif last:
+            self.require_value()
         ends = last or self.stopped
         if self._saves and save is not None and (ends or (self._save_every and self.epoch % self._save_every == 0)):
             self._save(save)
         return ends
+
+    def require_value(self) -> None:
+        """Raise OutcomeError at the end of a training of which no epoch has a value."""
+        if self.value is None:
+            raise OutcomeError(
+                f"the training has ended after epoch {self.epoch}, and none was validated: there is no value; validate more "
+                "often, or give the fidelity a higher lowest value"
+            )
 
     def _report(self) -> None:
         """Report the value, at the fidelity that the epoch is, where it is one."""

@@ -56,12 +56,14 @@ def space_from_configspace(given: Any) -> Space:
         name = item.get("name") if isinstance(item, Mapping) else None
         if not isinstance(name, str):
             raise SpaceError(f"cannot read this hyperparameter: {item!r}; expected an object with a name and a type")
+        if name in parameters:
+            raise SpaceError(f"there are two hyperparameters {name!r}; give one of them another name, or take it out")
         parameters[name] = _read_parameter(name, item)
         if item.get("type") != "categorical":
             ordered.add(name)
     conditions: dict[str, Values] = {}
     for condition in fields.get("conditions") or ():
-        child = condition.get("child") or condition["conditions"][0]["child"]
+        child = _child_of(condition)
         if child not in parameters:
             raise SpaceError(f"a condition is on {child!r}, which is not among the hyperparameters ({', '.join(parameters)})")
         allowed = _allowed(condition, child, parameters, ordered)
@@ -70,6 +72,25 @@ def space_from_configspace(given: Any) -> Space:
         when = {parent: values[0] if len(values) == 1 else values for parent, values in allowed.items()}
         parameters[child] = with_condition(parameters[child], when)
     return Space(parameters)
+
+
+def _child_of(condition: Any) -> Any:
+    """The name of the hyperparameter that a condition is on; of several conditions joined, that of the first."""
+    if isinstance(condition, Mapping) and condition.get("child") is None and condition.get("type") in ("AND", "OR"):
+        return _child_of(_entry(condition, "conditions")[0])
+    return _entry(condition, "child")
+
+
+def _entry(condition: Any, key: str, child: str | None = None) -> Any:
+    """An entry of a condition; a SpaceError that shows the condition if it has none."""
+    if not isinstance(condition, Mapping):
+        raise SpaceError(f"cannot read this condition: {condition!r}; expected an object with a type, a child and a parent")
+    found, listed = condition.get(key), key in ("conditions", "values")
+    if key not in condition or (listed and not (isinstance(found, list | tuple) and found)):
+        wanted = f"a list {key!r} that is not empty" if listed else f"an entry {key!r}"
+        what = f"a condition of type {condition.get('type')!r} needs {wanted}; this one is {dict(condition)!r}"
+        raise SpaceError(what if child is None else f"{child}: {what}")
+    return found
 
 
 def _fields_of(given: Any) -> Mapping[str, Any]:
@@ -135,9 +156,9 @@ def _from_sequence(values: list[Any]) -> Parameter:
 
 def _allowed(condition: Mapping[str, Any], child: str, parameters: Mapping[str, Parameter], ordered: set[str]) -> Values:
     """The values of each parent under which the child is active."""
-    kind = condition.get("type")
+    kind = _entry(condition, "type", child)
     if kind in ("AND", "OR"):
-        parts = [_allowed(part, child, parameters, ordered) for part in condition["conditions"]]
+        parts = [_allowed(part, child, parameters, ordered) for part in _entry(condition, "conditions", child)]
         if kind == "OR" and len({name for part in parts for name in part}) > 1:
             names = sorted({name for part in parts for name in part})
             raise SpaceError(
@@ -147,7 +168,7 @@ def _allowed(condition: Mapping[str, Any], child: str, parameters: Mapping[str, 
         for part in parts[1:]:
             allowed = _both(allowed, part, child) if kind == "AND" else _either(allowed, part)
         return allowed
-    parent = condition.get("parent")
+    parent = _entry(condition, "parent", child)
     if parent not in parameters:
         raise SpaceError(f"{child}: its condition names {parent!r}, which is not among the hyperparameters")
     assert isinstance(parent, str)
@@ -166,9 +187,9 @@ def _matching(
         )
     try:
         if kind == "EQ":
-            return [above.check(condition["value"], parent)]
+            return [above.check(_entry(condition, "value", child), parent)]
         if kind == "IN":
-            return [above.check(value, parent) for value in condition["values"]]
+            return [above.check(value, parent) for value in _entry(condition, "values", child)]
         if kind not in ("NEQ", "LT", "GT"):
             raise SpaceError(f"{child}: cannot read a condition of type {kind!r}; there are EQ, NEQ, IN, LT, GT, AND, OR")
         if kind != "NEQ" and parent not in ordered:
@@ -178,7 +199,7 @@ def _matching(
                 f"{child}: its condition {kind} is on {parent}, which has {levels} values; "
                 f"when= lists the values of the parent, at most {MAX_LISTED_VALUES}"
             )
-        bound = above.level_of(condition["value"], parent)
+        bound = above.level_of(_entry(condition, "value", child), parent)
     except ConfigError as error:
         raise SpaceError(f"{child}: its condition cannot be met: {error}") from None
     meets: Callable[[int], bool] = {

@@ -7,10 +7,16 @@
         return callback.value
 
 A checkpoint is the whole model, with the state of its optimizer. For Keras 3, with any of its backends.
+
+With ``validation_freq=2`` every other epoch has no validation metrics. Such an epoch is counted and not reported: its training
+loss is no value of ``val_loss``. Keras does not tell its callbacks whether there are validation data, and with
+``validation_freq`` the first epochs do not show it. So the callback looks at the arguments of the ``fit`` that calls it.
 """
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +25,16 @@ from .callback import TrainingCallback, framework, monitored
 
 _callbacks = framework("keras.callbacks", "keras", "KerasCallback")
 
+VALIDATION = "val_"  # how the names of validation metrics begin
+
 
 class KerasCallback(_callbacks.Callback, TrainingCallback):  # type: ignore[misc, name-defined]
     """A callback for ``model.fit`` of Keras.
 
     monitor   the metric to watch; None: "val_loss", or "loss" without validation data
 
-    The other arguments, and ``value``, ``done``, ``asked`` and ``file``, are those of ``TrainingCallback``.
+    Epochs without the validation metric that is watched are not reported. The other arguments, and ``value``, ``done``, ``asked``
+    and ``file``, are those of ``TrainingCallback``.
     """
 
     suffix = ".keras"
@@ -34,14 +43,41 @@ class KerasCallback(_callbacks.Callback, TrainingCallback):  # type: ignore[misc
         _callbacks.Callback.__init__(self)
         TrainingCallback.__init__(self, trial, **options)
         self.monitor = monitor
+        self._watched = monitor
+        self._validates: bool | None = None
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Find out whether this ``fit`` has validation data; None if it cannot be known."""
+        self._validates = _fit_validates()
+        self._watched = self.monitor
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Keras counts epochs from 0, and from ``initial_epoch`` for a model that goes on."""
         found = dict(logs or {})
-        value = monitored(found, self.monitor, "val_loss" if "val_loss" in found else "loss")
+        validated = any(name.startswith(VALIDATION) for name in found)
+        if self._watched is None:  # decided once: a run has one metric
+            self._watched = "val_loss" if validated or self._validates else "loss"
+        waits = self._watched.startswith(VALIDATION) and not validated and self._validates is not False
+        value = None if waits else monitored(found, self._watched, None)
 
         def save(path: Path) -> None:
             self.model.save(str(path))
 
         if self.step(value, epoch + 1, save=save) and self.stopped:
             self.model.stop_training = True
+
+    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
+        """Say so if no epoch was validated."""
+        if self.epoch > self.done:
+            self.require_value()
+
+
+def _fit_validates() -> bool | None:
+    """Whether the ``fit`` that is running has validation data; None outside of one, as in a training loop of one's own."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        given: Mapping[str, Any] = frame.f_locals
+        if frame.f_code.co_name == "fit" and "validation_data" in given:
+            return given["validation_data"] is not None or bool(given.get("validation_split"))
+        frame = frame.f_back  # type: ignore[assignment]
+    return None

@@ -7,18 +7,18 @@ An Optuna study has no search space. The space is that of the finished trials: a
 explain when each was sampled (``optuna_spaces``). Parameters that nothing explains get a mirror of their own for each group that
 is sampled together. When a new trial changes that space, the mirror is made anew; otherwise a trial costs one row.
 
-    COMPLETE   done, at the last step
-    PRUNED     done, at the step of its last intermediate value; without one, failed
+    COMPLETE   done, at the target
+    PRUNED     done, at the step of its last intermediate value, which is below the target; without one, failed
     FAIL       failed: the search avoids such regions
     RUNNING    pending, with the values that were suggested to it
 
-Where trials report intermediate values, the space gets a fidelity, STEP: the step of a report, counted from 1.
+Where trials report intermediate values, the space gets a fidelity, STEP: the step of a report, counted from 1. Its target is the
+highest step; where a trial was pruned there, one more, so that a pruned trial never counts as a result (``OptunaTrials.span``).
 """
 
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,11 +31,10 @@ from ..acquisition.cost_aware import EIAlpha
 from ..acquisition.improvement import LogEI
 from ..budget import Budget
 from ..data.history import History
-from ..data.intermediate import PRUNED, Report
 from ..data.persistent_list import PersistentList
 from ..data.trial import State, Suggestion, Trial
 from ..data.trial_table import TrialTable
-from ..errors import ConfigError, MethodError, NothingFits, SpaceExhausted
+from ..errors import ConfigError, NothingFits, SpaceExhausted
 from ..search.auto import COST_EXPONENT, Auto, read_search_method, why_costs_do_not_matter
 from ..search.base import SearchContext
 from ..search.bayes import Bayes
@@ -54,14 +53,11 @@ from .optuna_spaces import (
     merged,
     merged_widest,
 )
+from .optuna_trials import STEP, last_step, to_trial
 
 log = logging.getLogger("shoestring")
 
-STEP = "shoestring step"  # the fidelity of a space whose trials report intermediate values
 PARAMS_KEY = "shoestring:params"  # system attribute: the internal values that were suggested to a running trial
-FOLDS_KEY = "folds"  # user attribute: the results of the folds of a cross-validation
-CV_SCORES_KEY = "terminator:cv_scores"  # where optuna.terminator.report_cross_validation_scores keeps the folds
-MAX_REPORTS = 200  # of one trial that are kept; of more, so many, spread evenly
 FINISHED = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
 
 
@@ -227,88 +223,14 @@ class Mirror:
         self.rows[number] = row
 
 
-def to_trial(frozen: FrozenTrial, row: int, config: Config, steps: tuple[int, int] | None, cost: str | None) -> Trial:
-    """A trial of Optuna as a record of this library, in the space of a mirror."""
-    reports = to_reports(frozen, steps)
-    target = {} if steps is None else {STEP: steps[1] - steps[0] + 1}
-    trial = Trial(row, {**config, **target}, fidelity=target, reports=reports)
-    if frozen.state is TrialState.RUNNING:
-        return replace(trial, reports=())
-    paid, seconds = cost_of(frozen, cost)
-    trial = replace(trial, folds=folds_of(frozen), cost=paid, seconds=seconds)
-    if frozen.state is TrialState.FAIL:
-        return replace(trial, state=State.FAILED, error="failed in Optuna", folds=None)
-    value = frozen.value
-    if frozen.state is TrialState.PRUNED:
-        last = last_value(frozen)
-        if last is None:
-            return replace(trial, state=State.FAILED, error="pruned in Optuna before it reported a value", folds=None)
-        value = last
-        if steps is not None and reports and reports[-1]["fidelity"][STEP] < target[STEP]:
-            reached = dict(reports[-1]["fidelity"])
-            noted = {"asked": target, "stopped": {"kind": PRUNED, "reason": "pruned in Optuna"}}
-            trial = replace(trial, config={**config, **reached}, fidelity=reached, suggestion=noted)
-    if value is None or not math.isfinite(value):
-        return replace(trial, state=State.FAILED, error=f"the value was {value!r}", folds=None)
-    return replace(trial, state=State.DONE, value=float(value))
-
-
-def read_cost(cost: Any) -> str | None:
-    """What a trial costs, checked: "seconds", the name of a user attribute, or None."""
-    if cost is not None and (not isinstance(cost, str) or not cost):
-        raise MethodError(f'cost must be "seconds", the name of a user attribute or None, not {cost!r}')
-    return cost
-
-
-def cost_of(frozen: FrozenTrial, cost: str | None) -> tuple[float | None, float | None]:
-    """The cost and the seconds of a trial."""
-    seconds = None if frozen.duration is None else max(frozen.duration.total_seconds(), 0.0)
-    if cost is None:
-        return None, None
-    if cost == "seconds":
-        return seconds, seconds
-    given = frozen.user_attrs.get(cost)
-    if given is None:
-        return None, seconds
-    if isinstance(given, bool) or not isinstance(given, int | float) or not math.isfinite(given) or given < 0:
-        what = f"trial {frozen.number}: its cost, the user attribute {cost!r}, is {given!r}"
-        raise MethodError(f"{what}; set a number of 0 or more: trial.set_user_attr({cost!r}, number)")
-    return float(given), seconds
-
-
-def folds_of(frozen: FrozenTrial) -> tuple[float, ...] | None:
-    """The results of the folds: a user attribute, or as ``optuna.terminator.report_cross_validation_scores`` keeps them."""
-    scores = frozen.user_attrs.get(FOLDS_KEY, frozen.system_attrs.get(CV_SCORES_KEY))
-    return tuple(map(float, scores)) if scores is not None and len(scores) > 1 else None
-
-
-def last_value(frozen: FrozenTrial) -> float | None:
-    """The last intermediate value that is a finite number."""
-    finite = [step for step, value in frozen.intermediate_values.items() if math.isfinite(value)]
-    return float(frozen.intermediate_values[max(finite)]) if finite else None
-
-
-def to_reports(frozen: FrozenTrial, steps: tuple[int, int] | None) -> tuple[Report, ...]:
-    """The intermediate values that are finite, in order of their steps; steps that no finished trial has had are left out."""
-    if steps is None:
-        return ()
-    low, high = steps
-    found = [
-        {"value": float(value), "fidelity": {STEP: step - low + 1}, "cost": None}
-        for step, value in sorted(frozen.intermediate_values.items())
-        if low <= step <= high and math.isfinite(value)
-    ]
-    if len(found) > MAX_REPORTS:
-        found = [found[round(k * (len(found) - 1) / (MAX_REPORTS - 1))] for k in range(MAX_REPORTS)]
-    return tuple(found)
-
-
 @dataclass
 class OptunaTrials:
     """What is known of one Optuna study, and the mirrors that were made of it.
 
     known       the distributions of each parameter: of the last two trials that have it, and the widest range before
     configs     the parameters of complete trials: they have met every parameter that they needed
+    steps       the lowest and the highest step of an intermediate value
+    pruned_at   the highest step that a pruned trial has reached
     """
 
     direction: str
@@ -317,6 +239,7 @@ class OptunaTrials:
     known: dict[str, list[BaseDistribution]] = field(default_factory=dict)
     configs: list[Mapping[str, Any]] = field(default_factory=list)
     steps: tuple[int, int] | None = None
+    pruned_at: int | None = None
     _seen: set[int] = field(default_factory=set)
     _space: dict[str, BaseDistribution] | None = None
     _structures: dict[frozenset[str], tuple[Conditions, list[list[str]], int]] = field(default_factory=dict)
@@ -337,6 +260,17 @@ class OptunaTrials:
                 low, high = min(frozen.intermediate_values), max(frozen.intermediate_values)
                 low, high = (low, high) if self.steps is None else (min(low, self.steps[0]), max(high, self.steps[1]))
                 self.steps = low, high
+            if frozen.state is TrialState.PRUNED and (reached := last_step(frozen)) is not None:
+                self.pruned_at = reached if self.pruned_at is None else max(reached, self.pruned_at)
+
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The first step and the target, which complete trials alone have reached; None where one step is all there is."""
+        if self.steps is None:
+            return None
+        low, high = self.steps
+        high += self.pruned_at == high
+        return (low, high) if low < high else None
 
     def _learn(self, name: str, distribution: BaseDistribution) -> None:
         known = self.known.setdefault(name, [])
@@ -383,7 +317,7 @@ class OptunaTrials:
     def _mirror(self, space: Mapping[str, BaseDistribution], conditions: Conditions) -> Mirror:
         key = frozenset(space)
         own = {name: when for name, when in conditions.items() if name in space}
-        steps = self.steps if self.steps is not None and self.steps[0] < self.steps[1] else None
+        steps = self.span
         found = self._mirrors.get(key)
         if found is None or (found.distributions, found.conditions, found.steps) != (dict(space), own, steps):
             found = self._mirrors[key] = Mirror(space, own, steps, self.direction, self.options)

@@ -1,9 +1,10 @@
-"""``ShoestringPruner``: ends trials of an Optuna study whose further steps are not worth their cost.
+"""``ShoestringPruner``: ends trials of an Optuna study that are unlikely to become the best.
 
 A trial that reports intermediate values is compared with the learning curves of the finished trials, by the model of curves of
-this library (``surrogate.curves``): how likely is it that this trial, run to its last step, is better than the best one? Where
-that is next to nothing, what its further steps would cost buys nothing. The rule is the one of ``trial.should_stop()`` in studies
-of this library (``search.pruning``).
+this library (``surrogate.curves``): how likely is it that this trial, run to its last step, is better than the best one? A trial
+is pruned when that probability is below ``probability``. Where it was below before the first report, the trial is pruned when it
+is below that share of what it was. What the further steps would cost does not enter. The rule is the one of
+``trial.should_stop()`` in studies of this library (``search.pruning``), where ``probability`` is 0.025.
 
 There is no forecast, and no trial is pruned, while fewer than five other trials have a value as early in their runs, and while no
 trial has come to its last step.
@@ -24,8 +25,9 @@ except ImportError as error:
 from .._validation import number_between, whole_number
 from ..data.trial import Trial
 from ..search.pruning import PRUNING_PROBABILITY, PruningForecast, pruning_forecast
-from .optuna_mirror import Mirror, MirrorOptions, to_reports
+from .optuna_mirror import Mirror, MirrorOptions
 from .optuna_sampler import KnownStudies, require_one_objective
+from .optuna_trials import to_reports
 
 
 class ShoestringPruner(BasePruner):
@@ -34,7 +36,8 @@ class ShoestringPruner(BasePruner):
     The objective reports as always in Optuna: ``trial.report(value, step)``, then ``if trial.should_prune(): raise
     optuna.TrialPruned()``. Values that are reported are taken to be of the same kind as the final one.
 
-    probability    prune a trial that becomes better than the best with a lower probability than this
+    probability    prune a trial that becomes better than the best with a lower probability than this; where the probability was
+                   lower before its first report, with a lower one than this share of it
     warmup_steps   steps before which no trial is pruned
     every          steps between two checks
     seed           of the draws of the model
@@ -81,7 +84,7 @@ class ShoestringPruner(BasePruner):
         if step is None or step < self.warmup_steps or (step - self.warmup_steps) % self.every:
             return False
         found = self.forecast(study, trial)
-        return found is not None and found.probability < self.probability
+        return found is not None and found.should_prune
 
     def forecast(self, study: OptunaStudy, trial: FrozenTrial) -> PruningForecast | None:
         """How likely the trial becomes better than the best one; None while there is no forecast."""
@@ -92,11 +95,11 @@ class ShoestringPruner(BasePruner):
             space, steps, now = known.search_space, known.steps, trial.last_step
             if not space or steps is None or now is None or now >= steps[1]:  # nothing to compare with, or nothing to save
                 return None
-            return forecast_in(known.mirrors(space)[0], trial)
+            return forecast_in(known.mirrors(space)[0], trial, self.probability)
 
 
-def forecast_in(mirror: Mirror, frozen: FrozenTrial) -> PruningForecast | None:
-    """The forecast of a running trial, by the learning curves of a mirror."""
+def forecast_in(mirror: Mirror, frozen: FrozenTrial, probability: float) -> PruningForecast | None:
+    """The forecast of a running trial, by the learning curves of a mirror; it is pruned below this ``probability``."""
     config, reports = mirror.config_of(frozen), to_reports(frozen, mirror.steps)
     if config is None or not reports:
         return None
@@ -106,4 +109,4 @@ def forecast_in(mirror: Mirror, frozen: FrozenTrial) -> PruningForecast | None:
         return None
     number = mirror.rows.get(frozen.number, len(mirror.trials))
     trial = Trial(number, {**config, **mirror.space.target}, fidelity=dict(mirror.space.target))
-    return pruning_forecast(context, trial, reports, curves=curves, always=True)
+    return pruning_forecast(context, trial, reports, curves=curves, always=True, threshold=probability)

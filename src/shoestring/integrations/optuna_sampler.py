@@ -38,7 +38,8 @@ from ..space.parameters import Float
 from ..space.space import Space
 from ..state.registry import read_code
 from ..study import Study
-from .optuna_mirror import PARAMS_KEY, MirrorOptions, OptunaTrials, external_params, read_cost
+from .optuna_mirror import PARAMS_KEY, MirrorOptions, OptunaTrials, external_params
+from .optuna_trials import read_cost
 
 log = logging.getLogger("shoestring")
 
@@ -219,6 +220,10 @@ def check_target_only(method: Any) -> None:
 
 def check_options(options: MirrorOptions) -> None:
     """An error now, and not at the second trial, for options that a study does not take."""
+    found = read_search_method(options.method)
+    if options.budget is None and isinstance(found, Bayes) and found.acquisition.needs_budget:
+        how = 'give what the study may spend: ShoestringSampler(..., budget="3h"), or another method'
+        raise MethodError(f"{options.method!r} needs to know the budget; {how}")
     unit = None if options.budget is None else options.budget.unit
     if unit not in (None, "s") and options.cost in (None, "seconds"):
         how = 'name the user attribute that holds a trial\'s cost: cost="usd" with trial.set_user_attr("usd", 0.31)'

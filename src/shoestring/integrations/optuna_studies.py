@@ -3,12 +3,12 @@
     here                       in Optuna
     done, at the target        COMPLETE
     done, below the target     PRUNED, with its value at its step
-    failed                     FAIL; the error is the user attribute "error"
+    failed                     FAIL; the error is the user attribute "error". PRUNED, if it is an imported one that was pruned
     running                    RUNNING;   queued  WAITING;   abandoned  FAIL, with the user attribute "error"
     cost, seconds              the user attribute "cost", the duration
-    reports                    intermediate values: the step is the fidelity
+    reports                    intermediate values: the step is the fidelity; in a space without one, they are counted from 0
     folds                      as optuna.terminator.report_cross_validation_scores keeps them
-    attrs, metrics             user attributes
+    attrs, metrics             user attributes; where a name is taken, with "attrs." or "metrics." before it (``user_attributes``)
 
 Optuna stores no space and no conditions. A study that was exported carries its space as the user attribute SPACE_KEY, and has it
 again when it is imported. For all others the space is that of the trials: see ``optuna_spaces``.
@@ -22,6 +22,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import numpy as np
+
 try:
     import optuna
     from optuna.distributions import BaseDistribution
@@ -29,20 +31,24 @@ try:
 except ImportError as error:
     raise ImportError('this needs Optuna: pip install "shoestring[optuna]"') from error
 
-from ..data.intermediate import PRUNED, truncated
+from .._format import plural
+from ..data.intermediate import Report, was_pruned
 from ..data.outcome import read_attr
 from ..data.trial import State, Trial
 from ..errors import ConfigError, OutcomeError, SpaceError, StudyError
 from ..space.parameters import Fidelity
-from ..space.space import Space
+from ..space.space import Config, Space
+from ..storage import Storage, open_storage
 from ..study import Study
-from .optuna_mirror import CV_SCORES_KEY, MirrorOptions, OptunaTrials, last_value, read_cost, to_trial
+from .optuna_mirror import MirrorOptions, OptunaTrials
 from .optuna_sampler import require_one_objective
 from .optuna_spaces import conditions_of, external_value, from_distributions, merged_widest, to_distribution
+from .optuna_trials import CV_SCORES_KEY, FOLDS_KEY, ended, read_cost, read_folds
 
 SPACE_KEY = "shoestring:space"  # user attribute of an exported study
 UNIT_KEY = "shoestring:unit"  # the same: the unit of its costs
 COST_ATTR = "cost"  # user attribute of an exported trial
+ERROR_ATTR = "error"  # the same, of one that failed
 SKIPPED_STATES = (TrialState.RUNNING, TrialState.WAITING)
 
 
@@ -56,7 +62,10 @@ def from_optuna(
 
     Values, states, intermediate values, durations, folds and user attributes are kept. The trials count as added: they take
     nothing from a budget. Configs that wait in Optuna are enqueued. Running trials, parameters with one value, and failed trials
-    without all parameters are left out.
+    without all parameters are left out. All is checked before anything is written, and a study that has trials is not added to.
+
+    A pruned trial is no result: it becomes a trial at its last step below the highest one, with its value there, and a failed
+    trial where it has no such value.
 
     cost        what a trial has cost: "seconds" (its duration), the name of a user attribute, or None. "auto": seconds, or the
                 costs of a study that ``to_optuna`` has exported
@@ -83,22 +92,60 @@ def from_optuna(
     options = {"name": study.study_name, "direction": direction, **options}
     if unit is not None:
         options.setdefault("unit", unit)
-    ours = Study(space, **options)
+    read = [imported(frozen, space, shift, cost) for frozen in trials if frozen.state not in SKIPPED_STATES]
+    queue = waiting_configs(trials, space)
+    attrs = readable({name: value for name, value in study.user_attrs.items() if name not in (SPACE_KEY, UNIT_KEY)})
+    ours = new_study(space, options)
     with ours.state.lock:
-        for frozen in trials:
-            if frozen.state in SKIPPED_STATES:
-                continue
-            trial = imported(frozen, space, shift, cost)
+        for trial in read:
             if trial is not None:
                 ours.state.add(trial)
-    for frozen in trials:
-        waiting = frozen.system_attrs.get("fixed_params") if frozen.state is TrialState.WAITING else None
-        if waiting:
-            ours.enqueue({name: value for name, value in waiting.items() if name in space})
-    for name, value in study.user_attrs.items():
-        if name not in (SPACE_KEY, UNIT_KEY):
-            ours.set_attr(name, value)
+    for config in queue:
+        ours.enqueue(config)
+    for name, value in attrs.items():
+        ours.set_attr(name, value)
     return ours
+
+
+def waiting_configs(trials: Iterable[FrozenTrial], space: Space) -> list[Config]:
+    """The configs that wait in Optuna; a ConfigError if one does not fit the space."""
+    found: list[Config] = []
+    for frozen in trials:
+        given = frozen.system_attrs.get("fixed_params") if frozen.state is TrialState.WAITING else None
+        config = {name: value for name, value in (given or {}).items() if name in space}
+        if not config:
+            continue
+        try:
+            space.complete(config, space.decode(np.full(len(space), 0.5)))
+        except ConfigError as error:
+            how = "take it out of Optuna's queue first: study.tell(study.ask(), state=optuna.trial.TrialState.FAIL)"
+            raise ConfigError(f"trial {frozen.number} waits in Optuna and does not fit: {error}; {how}") from None
+        found.append(config)
+    return found
+
+
+def new_study(space: Space, options: Mapping[str, Any]) -> Study:
+    """A study to import into; a StudyError if its storage has one of that name with trials: they would be there twice."""
+    given = options.get("storage")
+    if given is None:
+        return Study(space, **options)
+    where, name = open_storage(given), options["name"]
+    present = where.find(name) if isinstance(name, str) else None
+    if present is not None and (present.trials or present.waiting):
+        url = where.url
+        close_opened(where, given)
+        held = f"{plural(present.trials, 'trial')} and {plural(present.waiting, 'waiting config')}"
+        how = f"give another name=, go on with it by st.Study.load, or delete it first: shoestring rm {name} --yes --storage ..."
+        raise StudyError(f"study {name!r} has {held} in {url} already, and would have some twice; {how}")
+    ours = Study(space, **{**options, "storage": where})
+    ours._opened_storage = where is not given
+    return ours
+
+
+def close_opened(where: Storage, given: Any) -> None:
+    """Close a storage that was opened here; one that was given stays open."""
+    if where is not given:
+        where.close_connections()
 
 
 def cost_attribute(study: optuna.Study, cost: str | None, trials: Iterable[FrozenTrial]) -> tuple[str | None, str | None]:
@@ -157,28 +204,29 @@ def imported(frozen: FrozenTrial, space: Space, shift: int, cost: str | None) ->
         config = space.check(plain)
     except ConfigError:
         return None
-    fidelity = next(iter(space.fidelities), None)
-    trial = to_trial(frozen, 0, config, None, cost)
-    attrs = {name: value for name, value in frozen.user_attrs.items() if name not in (cost, "error")}
-    began = None if frozen.datetime_start is None else frozen.datetime_start.timestamp()
     asked = {name: config[name] for name in space.fidelities}
-    trial = replace(trial, added=True, asked_at=began, attrs=readable(attrs), fidelity=asked)
-    trial = replace(trial, suggestion={"by": "Optuna", "why": "imported"})
-    if trial.state is State.FAILED and "error" in frozen.user_attrs:
-        trial = replace(trial, error=str(frozen.user_attrs["error"]))
-    if fidelity is None:
-        return trial
-    reports: tuple[dict[str, Any], ...] = tuple(
-        {"value": float(value), "fidelity": {fidelity: each + shift}, "cost": None}
-        for each, value in sorted(frozen.intermediate_values.items())
+    began = None if frozen.datetime_start is None else frozen.datetime_start.timestamp()
+    fidelity = next(iter(space.fidelities), None)
+    trial = Trial(
+        0, config, fidelity=asked, reports=imported_reports(frozen, fidelity, shift), added=True, asked_at=began,
+        suggestion={"by": "Optuna", "why": "imported"},
+    )  # fmt: skip
+    steps = None if fidelity is None else space[fidelity]
+    low, target = (steps.low, steps.high) if isinstance(steps, Fidelity) else (0.0, None)
+    trial = ended(frozen, trial, cost, fidelity, low, target)
+    attrs = {name: value for name, value in frozen.user_attrs.items() if name != cost}
+    if frozen.state is TrialState.FAIL and ERROR_ATTR in attrs:
+        trial = replace(trial, error=str(attrs.pop(ERROR_ATTR)))
+    return replace(trial, attrs=readable(attrs))
+
+
+def imported_reports(frozen: FrozenTrial, fidelity: str | None, shift: int) -> tuple[Report, ...]:
+    """The intermediate values that are finite, in order of their steps; without a fidelity, in a space that has none."""
+    return tuple(
+        {"value": float(value), "fidelity": {} if fidelity is None else {fidelity: step + shift}, "cost": None}
+        for step, value in sorted(frozen.intermediate_values.items())
         if math.isfinite(value)
     )
-    trial = replace(trial, reports=reports)
-    if frozen.state is TrialState.PRUNED and last_value(frozen) is not None:
-        reached = {fidelity: reports[-1]["fidelity"][fidelity]}
-        if reached[fidelity] < space.target[fidelity]:
-            trial = truncated(trial, {**asked, **reached}, {"kind": PRUNED, "reason": "pruned in Optuna"})
-    return trial
 
 
 def readable(attrs: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +266,7 @@ def to_optuna(
     traced = next(iter(space.fidelities), None) if intermediate else None
     if traced is not None:
         check_steps(study, traced)
-    trials = [exported(trial, study, distributions, traced) for trial in study.history]
+    trials = [exported(trial, study, distributions, traced, intermediate) for trial in study.history]
     options = {"storage": storage, "study_name": name or study.name, "direction": study.direction, **options}
     theirs = optuna.create_study(**options)
     if present := len(theirs.get_trials(deepcopy=False)):
@@ -245,27 +293,52 @@ def check_steps(study: Study, traced: str) -> None:
         raise SpaceError(f"{traced} is a fidelity that is no whole number, which a step in Optuna has to be; {how}")
 
 
-def exported(trial: Trial, study: Study, distributions: Mapping[str, BaseDistribution], traced: str | None) -> FrozenTrial:
+def exported(
+    trial: Trial, study: Study, distributions: Mapping[str, BaseDistribution], traced: str | None, intermediate: bool
+) -> FrozenTrial:
     """One trial as Optuna has it."""
     params = {name: value for name, value in trial.config.items() if name in distributions}
     below = trial.state is State.DONE and not study.state.at_target(trial)
     states = {State.DONE: TrialState.PRUNED if below else TrialState.COMPLETE, State.RUNNING: TrialState.RUNNING}
-    state = states.get(trial.state, TrialState.FAIL)
-    steps: dict[int, float] = {}
-    if traced is not None:
-        steps = {int(each["fidelity"][traced]): float(each["value"]) for each in trial.reports if traced in each["fidelity"]}
-        if below and trial.value is not None:
-            steps[int(trial.config[traced])] = trial.value
-    attrs: dict[str, Any] = {**trial.attrs, **trial.metrics}
-    attrs |= {} if trial.cost is None else {COST_ATTR: trial.cost}
-    if trial.state in (State.FAILED, State.ABANDONED):
-        attrs["error"] = trial.error or str(trial.state)
+    no_result = trial.state is State.FAILED and was_pruned(trial)  # pruned in Optuna, with no value below the target
+    state = TrialState.PRUNED if no_result else states.get(trial.state, TrialState.FAIL)
+    steps = exported_steps(trial, study.space, traced) if intermediate else {}
+    if traced is not None and below and trial.value is not None:
+        steps[int(trial.config[traced])] = trial.value
+    value = steps[max(steps)] if state is TrialState.PRUNED and steps else trial.value
     began = datetime.fromtimestamp(trial.asked_at) if trial.asked_at is not None else datetime.fromtimestamp(0)
     took = trial.seconds if trial.seconds is not None else trial.cost if study.unit == "s" else None
     ended = None if trial.state is State.RUNNING else began + timedelta(seconds=took or 0.0)
     return FrozenTrial(
-        number=0, trial_id=0, state=state, value=trial.value if state is not TrialState.FAIL else None, values=None,
+        number=0, trial_id=0, state=state, value=value if state is not TrialState.FAIL else None, values=None,
         datetime_start=began, datetime_complete=ended, params=params, distributions={n: distributions[n] for n in params},
-        user_attrs=attrs, system_attrs={} if trial.folds is None else {CV_SCORES_KEY: list(trial.folds)},
+        user_attrs=user_attributes(trial, state), system_attrs={} if trial.folds is None else {CV_SCORES_KEY: list(trial.folds)},
         intermediate_values=steps,
     )  # fmt: skip
+
+
+def exported_steps(trial: Trial, space: Space, traced: str | None) -> dict[int, float]:
+    """The intermediate values by step: the fidelity; in a space without fidelities, their count from 0."""
+    if not space.fidelities:
+        return {step: float(report["value"]) for step, report in enumerate(trial.reports)}
+    return {int(each["fidelity"][traced]): float(each["value"]) for each in trial.reports if traced in each["fidelity"]}
+
+
+def user_attributes(trial: Trial, state: TrialState) -> dict[str, Any]:
+    """The user attributes of an exported trial: attributes, metrics, the cost, and the error of a failed trial.
+
+    "cost" and "error" are names of this library here, and so is "folds" for a list that would be read as folds. An attribute or
+    a metric of that name gets "attrs." or "metrics." before it, and so does a metric with the name of an attribute: nothing is
+    overwritten.
+    """
+    found: dict[str, Any] = {} if trial.cost is None else {COST_ATTR: trial.cost}
+    if state is TrialState.FAIL:
+        found[ERROR_ATTR] = trial.error or str(trial.state)
+    for kind, entries in (("attrs", trial.attrs), ("metrics", trial.metrics)):
+        for name, value in entries.items():
+            misread = name == FOLDS_KEY and read_folds(value) not in (None, trial.folds)
+            free = name not in (COST_ATTR, ERROR_ATTR) and not misread
+            while not free or name in found:
+                name, free = f"{kind}.{name}", True
+            found[name] = value
+    return found

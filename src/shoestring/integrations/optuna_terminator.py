@@ -24,8 +24,9 @@ from ..state.registry import read_code
 from ..surrogate.belief import Belief
 from ..termination.auto import read_rule
 from ..termination.base import StopRule, Verdict
-from .optuna_mirror import Mirror, MirrorOptions, OptunaTrials, read_cost
+from .optuna_mirror import Mirror, MirrorOptions, OptunaTrials
 from .optuna_sampler import KnownStudies, ShoestringSampler, require_one_objective
+from .optuna_trials import read_cost
 
 log = logging.getLogger("shoestring")
 

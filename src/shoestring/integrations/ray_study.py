@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from .._format import listed
 from .._validation import is_number
 from ..budget import Budget
 from ..data.outcome import Outcome, capped, read_value
@@ -263,6 +264,9 @@ class TuneStudy:
         if (state["metric"], study.direction) != (self.metric, self.study.direction):
             saved, own = (state["metric"], study.direction), (self.metric, self.study.direction)
             raise StudyError(f"the saved search is of the metric {saved[0]!r} to {saved[1]}, this one of {own[0]!r} to {own[1]}")
+        if not all(0 <= number < len(study.log) for number in state["numbers"].values()):
+            has = len(study.log)
+            raise StudyError(f"the saved search names a trial that is not among its {has}; give the file that save() wrote")
         if budget is not None:
             study.budget = budget  # it may have been raised since
         self._open(study)
@@ -271,6 +275,33 @@ class TuneStudy:
 
 
 def check_state(state: Any) -> None:
-    """A StudyError for what is not the state of a search."""
+    """A StudyError for what is not the state of a search, or is not all of it."""
+    how = "give the file that save() wrote"
     if not isinstance(state, Mapping) or state.get("shoestring_tune") != STATE_VERSION:
-        raise StudyError("this is not the state of a ShoestringSearch of this version; give the file that save() wrote")
+        raise StudyError(f"this is not the state of a ShoestringSearch of this version; {how}")
+    kinds = {"metric": str, "numbers": Mapping, "reports": Mapping, "study": Mapping}
+    wrong = [name for name, kind in kinds.items() if not isinstance(state.get(name), kind)]
+    if not wrong:
+        study = state["study"]
+        fits = {
+            "numbers": all(type(number) is int for number in state["numbers"].values()),
+            "reports": all(isinstance(reports, list) for reports in state["reports"].values()),
+            "study": "space" in study and study.get("direction") in ("minimize", "maximize"),
+        }
+        wrong = [name for name, right in fits.items() if not right]
+    if wrong:
+        how = f"{how}, or begin another experiment"
+        raise StudyError(f"the state of this ShoestringSearch is not complete: {listed(wrong)} missing or damaged; {how}")
+
+
+def check_cost_key(cost: str, budget: Budget | None, unit: str | None, per_hour: float | None) -> None:
+    """A MethodError where Tune's seconds would count as another unit, such as dollars."""
+    counted = unit if budget is None or budget.unit is None else budget.unit
+    priced = per_hour is not None or (budget is not None and budget.per_hour is not None)
+    if cost != TIME_TOTAL or counted in (None, "s") or priced:
+        return
+    how = (
+        'name the key of the results that holds a trial\'s cost so far: cost="dollars" with tune.report({..., "dollars": 0.31}); '
+        f"or say what an hour costs in {counted}: per_hour=2.5; or give a budget in time"
+    )
+    raise MethodError(f"costs are in {counted}, but cost={cost!r} counts seconds; {how}")

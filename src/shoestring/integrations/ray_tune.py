@@ -26,7 +26,7 @@ from ..termination.auto import read_rule
 from ..termination.base import Verdict
 from .distributions import Translation
 from .ray_spaces import read_ray_space
-from .ray_study import TIME_TOTAL, TuneStudy, check_state
+from .ray_study import TIME_TOTAL, TuneStudy, check_cost_key, check_state
 
 __all__ = ["ShoestringSearch"]
 
@@ -42,7 +42,8 @@ class ShoestringSearch(Searcher):
                parameters may be conditional, and one may be an st.Fidelity (how long to train), which schedulers may cut short
     metric     the key of the objective in what trials report; None: that of the TuneConfig
     mode       "min" or "max"; None: that of the TuneConfig
-    budget     "2h" (wall-clock time), a number of trials, or st.Budget(...); None: ``num_samples`` and the rule decide
+    budget     "2h" (wall-clock time), a number of trials, "20 USD" (with cost= or per_hour=), or st.Budget(...); None:
+               ``num_samples`` and the rule decide
     cost       the key of the cost in what trials report, that of the whole trial so far; by default Tune's seconds
     points_to_evaluate   configs to try first
     method, stop, seed, unit, per_hour, model, cost_model, initial   as for st.Study
@@ -79,10 +80,12 @@ class ShoestringSearch(Searcher):
             raise MethodError(f"cost= must be a key of the results, such as {TIME_TOTAL!r}, not {cost!r}")
         read_rule(stop, read_search_method(method))  # what is wrong is said here, not at the first suggestion
         read_cost_model(cost_model)
+        planned = None if budget is None else read_budget(budget)
+        check_cost_key(cost, planned, unit, per_hour)
         super().__init__(metric=metric, mode=mode)
         self._options: dict[str, Any] = {
             "method": method, "stop": stop, "seed": seed, "unit": unit, "per_hour": per_hour, "model": model,
-            "cost_model": cost_model, "budget": None if budget is None else read_budget(budget),
+            "cost_model": cost_model, "budget": planned,
         }  # fmt: skip
         if initial is not None:
             self._options["initial"] = initial

@@ -48,23 +48,26 @@ class PruningForecast:
     likely to be the best: it was asked for what it tells. One that the model of curves gave no chance from the start was asked
     because the model of the search sees one: it is pruned if its own values lower that chance by as much. Else the search
     would ask for the same place again and again, and learn nothing there.
+
+    threshold   the probability below which a trial is pruned
     """
 
     probability: float
     before: float = 1.0
     seeks_information: bool = False
+    threshold: float = PRUNING_PROBABILITY
 
     @property
     def should_prune(self) -> bool:
         """Whether the trial should be pruned."""
-        if self.before < PRUNING_PROBABILITY and not self.seeks_information:
-            return self.probability < PRUNING_PROBABILITY * self.before
-        return self.probability < PRUNING_PROBABILITY <= self.before
+        if self.before < self.threshold and not self.seeks_information:
+            return self.probability < self.threshold * self.before
+        return self.probability < self.threshold <= self.before
 
     @property
     def reason(self) -> str:
         below = "below" if self.should_prune else "not below"
-        return f"the chance to become better than the best is {self.probability:.2g}, {below} {PRUNING_PROBABILITY:g}"
+        return f"the chance to become better than the best is {self.probability:.2g}, {below} {self.threshold:g}"
 
 
 def pruning_forecast(
@@ -75,16 +78,18 @@ def pruning_forecast(
     seeks_information: bool = False,
     curves: CurveFit | None = None,
     always: bool = False,
+    threshold: float = PRUNING_PROBABILITY,
 ) -> PruningForecast | None:
     """The forecast for a running trial with such reports; None where there can be none.
 
-    curves   the model of the study's learning curves, where there is one
-    always   also for methods without a model
+    curves      the model of the study's learning curves, where there is one
+    always      also for methods without a model
+    threshold   the probability below which the trial is pruned
     """
     if context.warm_start is None and not always:
         return None
     if curves is not None and covers(curves, trial, reports):
-        return curve_forecast(context, curves, trial, reports, seeks_information)
+        return curve_forecast(context, curves, trial, reports, seeks_information, threshold)
     space, data = context.space, context.data
     values = intermediate_values(replace(trial, reports=tuple(reports)), space)
     if context.warm_start is None or not values or not data.at_target[: data.finished].any():
@@ -94,8 +99,9 @@ def pruning_forecast(
         return None
     without = replace(data, pending=data.pending[:0])  # what is only assumed of pending trials is no reason to prune
     now = improvement_probability(context, without.with_intermediate(values, space), u)
-    compare = now < PRUNING_PROBABILITY and seeks_information
-    return PruningForecast(now, improvement_probability(context, without, u) if compare else 1.0, seeks_information)
+    compare = now < threshold and seeks_information
+    before = improvement_probability(context, without, u) if compare else 1.0
+    return PruningForecast(now, before, seeks_information, threshold)
 
 
 # -- by the model of curves ---------------------------------------------------------------------------------------------
@@ -109,8 +115,9 @@ def covers(curves: CurveFit, trial: Trial, reports: Sequence[Mapping[str, Any]])
 
 
 def curve_forecast(
-    context: SearchContext, curves: CurveFit, trial: Trial, reports: Sequence[Mapping[str, Any]], seeks_information: bool
-) -> PruningForecast | None:
+    context: SearchContext, curves: CurveFit, trial: Trial, reports: Sequence[Mapping[str, Any]], seeks_information: bool,
+    threshold: float,
+) -> PruningForecast | None:  # fmt: skip
     """The forecast of the model of curves."""
     data, best = curves.data, curves.incumbent
     if best is None:
@@ -124,8 +131,8 @@ def curve_forecast(
     forecaster = curves.forecaster(context.space.encode(trial.config), run)
     times, values = data.thinned(points)
     probability = chance_below(best, *forecaster.at(times, curves.output.forward(values)))
-    before = chance_below(best, *forecaster.at((), ())) if probability < PRUNING_PROBABILITY else 1.0
-    return PruningForecast(probability, before, seeks_information)
+    before = chance_below(best, *forecaster.at((), ())) if probability < threshold else 1.0
+    return PruningForecast(probability, before, seeks_information, threshold)
 
 
 def first_of_run(context: SearchContext, trial: Trial) -> int:
