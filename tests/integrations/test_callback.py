@@ -264,7 +264,7 @@ def test_lightning_is_stopped_and_goes_on_by_its_documented_interface(tmp_path, 
 def test_keras_reports_validated_epochs_alone_and_never_mixes_two_losses(tmp_path, monkeypatch):
     adapter = keras_adapter(monkeypatch)
     trial = live_trial(RESUMABLE, tmp_path / "run", epochs=5)
-    callback = adapter.KerasCallback(trial)
+    callback = adapter.KerasCallback(trial, monitor="val_loss")
     KerasModel().fit(epochs=5, callbacks=[callback], validation_freq=2)
     assert (values(trial), callback.value, callback.epoch) == ([(2, 1 / 2), (4, 1 / 4)], 1 / 4, 5)
     assert adapter.KerasCallback(live_trial(RESUMABLE, tmp_path / "run", epochs=9)).done == 5  # the state of the last epoch
@@ -278,17 +278,19 @@ def test_keras_reports_validated_epochs_alone_and_never_mixes_two_losses(tmp_pat
 
 def test_a_keras_training_without_a_validated_epoch_is_an_error_and_not_its_training_loss(tmp_path, monkeypatch):
     adapter = keras_adapter(monkeypatch)
-    for monitor in (None, "val_loss"):
-        callback = adapter.KerasCallback(live_trial(SPACE, tmp_path, epochs=1), monitor=monitor)
+    for epochs, options in ((1, {"validation_freq": 2}), (3, {"validation_data": None})):
+        callback = adapter.KerasCallback(live_trial(SPACE, tmp_path, epochs=epochs), monitor="val_loss")
         with pytest.raises(st.OutcomeError, match="none was validated"):
-            KerasModel().fit(epochs=1, callbacks=[callback], validation_freq=2)
-    plain = adapter.KerasCallback(live_trial(PLAIN, tmp_path))
-    with pytest.raises(st.OutcomeError, match="none was validated"):
-        KerasModel().fit(epochs=3, callbacks=[plain], validation_freq=4)
-    for monitor, options in (("val_auc", {}), ("val_loss", {"validation_data": None})):
-        callback = adapter.KerasCallback(live_trial(SPACE, tmp_path, epochs=3), monitor=monitor)
-        with pytest.raises(st.OutcomeError, match=f"the metric '{monitor}' was not computed; there are 'loss'"):
-            KerasModel().fit(epochs=3, callbacks=[callback], **options)
+            KerasModel().fit(epochs=epochs, callbacks=[callback], **options)
+    callback = adapter.KerasCallback(live_trial(SPACE, tmp_path, epochs=3), monitor="val_auc")
+    with pytest.raises(st.OutcomeError, match="the metric 'val_auc' was not computed; there are 'loss'"):
+        KerasModel().fit(epochs=3, callbacks=[callback])
+
+
+def test_where_some_epochs_are_validated_keras_has_to_be_told_which_metric_counts(tmp_path, monkeypatch):
+    callback = keras_adapter(monkeypatch).KerasCallback(live_trial(SPACE, tmp_path, epochs=3))
+    with pytest.raises(st.OutcomeError, match='say so: KerasCallback\\(trial, monitor="val_loss"\\)'):
+        KerasModel().fit(epochs=3, callbacks=[callback], validation_freq=2)
 
 
 def test_lightning_reports_an_epoch_only_if_its_metric_was_computed_in_it(tmp_path, monkeypatch):

@@ -73,6 +73,9 @@ class KerasCallbackBase:
     def set_model(self, model):
         self._model = model
 
+    def on_train_begin(self, logs=None):
+        pass
+
 
 class LightningTrainer:
     """The parts of Lightning's trainer that a callback uses."""

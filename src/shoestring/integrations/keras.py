@@ -15,11 +15,10 @@ loss is no value of ``val_loss``. Keras does not tell its callbacks whether ther
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ..errors import OutcomeError
 from ..execution.evaluate import LiveTrial
 from .callback import TrainingCallback, framework, monitored
 
@@ -31,7 +30,7 @@ VALIDATION = "val_"  # how the names of validation metrics begin
 class KerasCallback(_callbacks.Callback, TrainingCallback):  # type: ignore[misc, name-defined]
     """A callback for ``model.fit`` of Keras.
 
-    monitor   the metric to watch; None: "val_loss", or "loss" without validation data
+    monitor   the metric to watch; None: "val_loss", or "loss" without validation data. Give it where ``validation_freq`` is not 1
 
     Epochs without the validation metric that is watched are not reported. The other arguments, and ``value``, ``done``, ``asked``
     and ``file``, are those of ``TrainingCallback``.
@@ -44,20 +43,17 @@ class KerasCallback(_callbacks.Callback, TrainingCallback):  # type: ignore[misc
         TrainingCallback.__init__(self, trial, **options)
         self.monitor = monitor
         self._watched = monitor
-        self._validates: bool | None = None
-
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Find out whether this ``fit`` has validation data; None if it cannot be known."""
-        self._validates = _fit_validates()
-        self._watched = self.monitor
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Keras counts epochs from 0, and from ``initial_epoch`` for a model that goes on."""
         found = dict(logs or {})
         validated = any(name.startswith(VALIDATION) for name in found)
-        if self._watched is None:  # decided once: a run has one metric
-            self._watched = "val_loss" if validated or self._validates else "loss"
-        waits = self._watched.startswith(VALIDATION) and not validated and self._validates is not False
+        if self._watched is None:  # the first epoch decides: a run has one metric
+            self._watched = "val_loss" if validated else "loss"
+        if validated and self.monitor is None and self._watched == "loss":
+            what = "not every epoch is validated, so that it is not clear which metric to watch"
+            raise OutcomeError(f'{what}; say so: KerasCallback(trial, monitor="val_loss") or monitor="loss"')
+        waits = self._watched.startswith(VALIDATION) and not validated
         value = None if waits else monitored(found, self._watched, None)
 
         def save(path: Path) -> None:
@@ -70,14 +66,3 @@ class KerasCallback(_callbacks.Callback, TrainingCallback):  # type: ignore[misc
         """Say so if no epoch was validated."""
         if self.epoch > self.done:
             self.require_value()
-
-
-def _fit_validates() -> bool | None:
-    """Whether the ``fit`` that is running has validation data; None outside of one, as in a training loop of one's own."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        given: Mapping[str, Any] = frame.f_locals
-        if frame.f_code.co_name == "fit" and "validation_data" in given:
-            return given["validation_data"] is not None or bool(given.get("validation_split"))
-        frame = frame.f_back  # type: ignore[assignment]
-    return None
