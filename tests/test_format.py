@@ -7,7 +7,10 @@ from shoestring._format import amount, config_text, duration, listed, plural, ro
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "-"), (0.123456, "0.1235"), (12345.6, "1.235e+04"), (3.0, "3"), (math.nan, "nan"), (-math.inf, "-inf")],
+    [
+        (None, "-"), (0.123456, "0.1235"), (3.0, "3"), (math.nan, "nan"), (-math.inf, "-inf"),
+        (12345.6, "12346"), (-9999.7, "-10000"), (9.9e8, "990000000"), (1e9, "1e+09"),
+    ],
 )
 def test_numbers_have_four_significant_digits(value, text):
     assert rounded(value) == text

@@ -6,15 +6,18 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+MAX_WHOLE = 1e9  # a larger number is written with a power of ten
 MAX_EXACT_HOURS = 1e6  # a longer time is rounded: its minutes say nothing
 
 
 def rounded(value: float | None, digits: int = 4) -> str:
-    """A number with ``digits`` significant digits, without trailing zeros; "-" for None."""
+    """A number with ``digits`` significant digits, without trailing zeros; "-" for None. 51234.6 is "51235", not "5.123e+04"."""
     if value is None:
         return "-"
     if not math.isfinite(value):
         return str(value)
+    if 10.0**digits - 0.5 <= abs(value) < MAX_WHOLE:
+        return f"{value:.0f}"
     return f"{value:.{digits}g}"
 
 

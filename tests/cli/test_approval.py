@@ -13,7 +13,7 @@ import pytest
 
 import shoestring as st
 from shoestring.cli import approval, console
-from shoestring.cli.run import ApprovedObjective
+from shoestring.cli.execute_plan import ApprovedObjective
 from shoestring.program import CommandTemplate
 from shoestring.program.command import Cancelled
 from shoestring.program.result_reader import Logs

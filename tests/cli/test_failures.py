@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import shoestring as st
-from shoestring.cli.run import check_program, script_of
+from shoestring.cli.execute_plan import check_program, script_of
 from shoestring.report import trial_log
 from shoestring.storage import open_storage
 from tests.cli.programs import QUICK, SPACE, begin, call, read, script
