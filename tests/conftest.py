@@ -18,12 +18,19 @@ from tests.storage.server import served
 
 gc.disable()  # while the tests are imported: see pytest_runtestloop
 
-settings.register_profile(
-    "repeatable", deadline=None, derandomize=True, max_examples=60, suppress_health_check=[HealthCheck.too_slow]
-)
+for profile, examples in (("repeatable", 60), ("quick", 25)):
+    settings.register_profile(
+        profile, deadline=None, derandomize=True, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile("repeatable")
 
 pytest.register_assert_rewrite("tests.execution.cluster_contract")  # so that what fails there shows its values
+
+
+def pytest_configure(config):
+    """Without the slow tests, fewer examples are drawn too."""
+    if config.option.markexpr == "not slow":
+        settings.load_profile("quick")
 
 
 @pytest.hookimpl(tryfirst=True)

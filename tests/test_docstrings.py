@@ -102,6 +102,8 @@ def test_every_method_and_property_has_a_sentence_and_is_used_in_an_example_of_i
 )
 def test_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("shoestring.report.plot.style.DPI", 40)  # coarse pictures
+    monkeypatch.setattr("shoestring.report.plot.lookahead_data.PMIN_DRAWS", 2_048)
     name = ".".join(["shoestring", *path.relative_to(SOURCES).with_suffix("").parts]).removesuffix(".__init__")
     module = importlib.import_module(name)
     runner = doctest.DocTestRunner(optionflags=OPTIONS)

@@ -2,7 +2,7 @@
 
 The blocks of one page run in order in one namespace, in an empty folder. A block that is not meant to run has the
 comment ``<!-- not run -->`` on the line above it (an empty line may be between). In the quick tests pictures
-are coarse, and two pages that take long run with fewer trials; in the slow tests these two run as they stand.
+are coarse, and the pages that take long run with fewer trials; in the slow tests these pages run as they stand.
 
 Examples run as ``__main__``, in this process: importing NumPy and scikit-learn once more for each would take longer than the
 examples do.
@@ -36,7 +36,15 @@ FEWER = {  # what the quick tests read instead, page by page
         "budget=20, checkpoints": "budget=11, checkpoints",
     },
     "docs/plots.md": {"budget=18, workers=2": "budget=13, workers=2", "for seed in range(5)": "for seed in range(2)"},
+    "docs/lookahead-pictures.md": {"budget=10, method=st.EI()": "budget=9, method=st.EI()"},
+    "docs/stopping.md": {
+        "budget=42": "budget=9", "== 42": "== 9", "budget=30, method=st.Random()": "budget=22, method=st.Random()",
+        "Budget(cost=30": "Budget(cost=10",
+    },
+    "docs/sklearn.md": {"n_iter=15": "n_iter=9", "n_iter=10": "n_iter=9"},
+    "docs/costs.md": {"Budget(cost=8,": "Budget(cost=3,"},
 }  # fmt: skip
+SLOW = {*NEEDED, "fidelities", "parallel", "sklearn_search", "training_boosting", "training_loop"}  # pages of the docs do as much
 BLOCK = re.compile(r"(?P<skip><!-- not run -->\n\n?)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
@@ -88,6 +96,7 @@ def run_blocks(page: Path, text: str) -> None:
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("shoestring.report.plot.style.DPI", 40)
+    monkeypatch.setattr("shoestring.report.plot.lookahead_data.PMIN_DRAWS", 2_048)
     text = page.read_text(encoding="utf-8")
     for long, short in FEWER.get(page.relative_to(ROOT).as_posix(), {}).items():
         assert long in text, f"{page.name} has changed: FEWER names what is no longer there"
@@ -113,7 +122,11 @@ def test_modules_that_a_page_names_exist(page: Path) -> None:
     assert [path for path in named if not (SOURCES / path).exists() and not (ROOT / path).exists()] == []
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def marked(example: Path) -> Any:
+    return pytest.param(example, id=example.stem, marks=[pytest.mark.slow] if example.stem in SLOW else [])
+
+
+@pytest.mark.parametrize("example", [marked(example) for example in EXAMPLES])
 def test_examples_run(
     example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_value_and_an_error_are_not_told_together():
     assert study.tell(trial, error="out of memory", cost=3.0).state is st.State.FAILED
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_results_from_elsewhere_take_nothing_from_the_budget(database):
     study = st.Study(LINE, st.Random(), storage=database.open())
     for number in range(5):
@@ -211,6 +212,7 @@ def test_tell_and_add_take_metrics_and_attributes():
     assert study.history[trial.number].state is st.State.RUNNING
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_attributes_of_a_study_are_stored_at_once(database):
     study, other = (st.Study(LINE, storage=database.open()) for _ in range(2))
     study.attrs["data"] = {"version": 3}

@@ -144,8 +144,10 @@ def test_what_is_chosen_is_high_under_the_average(acquisition):
 
 
 @pytest.mark.parametrize(
-    "method", ["auto", st.PI(), st.LCB(), st.CEI(), st.Gittins(), st.KG(), st.EIpu(), *INFORMATION[:2]], ids=repr
-)
+    "method", ["auto", st.KG(), st.EIpu(), *(
+        pytest.param(method, marks=pytest.mark.slow) for method in (st.PI(), st.LCB(), st.CEI(), st.Gittins(), *INFORMATION[:2])
+    )], ids=repr
+)  # fmt: skip
 def test_every_method_runs_with_costs_a_budget_and_a_mixed_space(method):
     def objective(config):
         return st.Outcome(mixed_value(config), cost=1.0 + 20 * config["rate"] + config["depth"])

@@ -11,7 +11,9 @@ from tests.degenerate import VALUES, assert_a_new_point, assert_duplicates_do_no
 from tests.information import line, waves, wavy
 from tests.problems import belief_of, mixed_space, mixed_value, plane, told_study
 
-METHODS = pytest.mark.parametrize("method", [st.MES(), st.MES(how="sampled"), st.ES(), st.PES()], ids=repr)
+METHODS = pytest.mark.parametrize(
+    "method", [st.MES(), pytest.param(st.MES(how="gumbel"), marks=pytest.mark.slow), st.ES(), st.PES()], ids=repr
+)
 FINITE = st.Space(n=st.Int(1, 9), c=st.Choice("a", "b"))
 
 
@@ -50,7 +52,7 @@ def test_duplicates_without_noise(method):
 
 
 @METHODS
-@pytest.mark.parametrize("count", [30, 90])
+@pytest.mark.parametrize("count", [30, pytest.param(90, marks=pytest.mark.slow)])
 def test_a_saturated_posterior_is_finite_with_a_finite_slope(method, count):
     """Data so dense that nothing is left to learn, with next to no noise and with some."""
     for noise in (1e-10, 1e-6, 0.05):
@@ -104,6 +106,7 @@ def test_a_probability_of_failure_scales_the_information(method):
         np.testing.assert_allclose(value - without, chance, atol=1e-6)
 
 
+@pytest.mark.slow
 @METHODS
 def test_it_finds_the_minimum_of_waves(method):
     result = st.minimize(waves, plane(2), budget=15, method=method, seed=0)

@@ -32,7 +32,8 @@ def cases(dimensions):
     return [(3, 1e-4, 0.3), (few, 1e-6, 0.3), (few, 1e-2, 0.5), (many, 0.1, 0.3), (many, 1e-4, 0.8)]
 
 
-@pytest.mark.parametrize("dimensions", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dimensions", [1, 2])
 def test_it_is_accurate_to_a_per_cent(dimensions):
     errors = [error for case in cases(dimensions)[:3] for error in relative_errors(dimensions, *case, 0, points=1)]
     assert len(errors) >= 5

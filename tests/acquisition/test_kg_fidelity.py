@@ -103,7 +103,8 @@ def relative_errors(dimensions, count, noise, seed, far):
     return np.exp(accurate_log_kg(belief, optimizer, U[known])) / truth[known] - 1
 
 
-@pytest.mark.parametrize("dimensions", [1, pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("dimensions", [1, 2])
 def test_it_is_accurate_to_two_per_cent_at_every_fidelity(dimensions):
     cases = [(4 * dimensions, 1e-4, 0, 1.2), (8 * dimensions, 1e-2, 1, 0.6)]
     errors = np.concatenate([relative_errors(dimensions, *case) for case in cases])
@@ -203,6 +204,7 @@ def test_the_gradient_of_the_assumed_cost(space):
             assert (slope[:, j] == 0).all()
 
 
+@pytest.mark.slow
 def test_a_mixed_conditional_space_with_a_fidelity():
     space = st.Space({**mixed_space(), "epochs": st.Fidelity(1, 9)})
 

@@ -60,7 +60,8 @@ def test_the_default_method_does_so_too(seed):
     assert_balanced("auto", seed)
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_search_of_the_cheapest_fidelity_alone_is_misled(seed):
     """The problem is a real one: a good search at the cheapest fidelity ends far from the minimum."""
     regrets = []

@@ -113,7 +113,7 @@ def truths(dimensions, count, seed, noise_share):
     return belief, grid, U[found > 0.01], found[found > 0.01]
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [*CASES[:2], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[2:])], ids=str)
 def test_with_many_outcomes_the_value_is_that_of_monte_carlo(case, many_outcomes):
     belief, grid, U, truth = truths(*case)
     assert len(U) >= 2

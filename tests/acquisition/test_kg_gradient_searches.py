@@ -38,6 +38,7 @@ def test_it_runs_on_numbers_and_on_mixed_conditional_spaces(space):
     assert all(space.check(trial.config) == trial.config for trial in history)
 
 
+@pytest.mark.slow
 def test_with_gradients_it_finds_a_minimum_in_few_trials():
     result = st.minimize(reporting(bowl, bowl_gradient), plane(3), 7, method=st.DKG(), seed=0, initial=3, stop=None)
     assert bowl(result.recommended.config) < 1e-3
@@ -84,7 +85,10 @@ DEGENERATE = {
 }
 
 
-@pytest.mark.parametrize("trials", list(DEGENERATE.values()), ids=list(DEGENERATE))
+@pytest.mark.parametrize("trials", [
+    pytest.param(trials, id=name, marks=[] if name in ("one", "duplicates that disagree", "steep") else [pytest.mark.slow])
+    for name, trials in DEGENERATE.items()
+])  # fmt: skip
 @pytest.mark.parametrize("method", [st.DKG(), pytest.param(st.CFDKG(), marks=pytest.mark.slow)], ids=repr)
 @pytest.mark.usefixtures("little_effort")
 def test_degenerate_cases_give_a_new_point(trials, method):

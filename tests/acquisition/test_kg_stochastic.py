@@ -53,7 +53,7 @@ def with_fidelities(costs=True):
     return replace(belief, cost=fit_cost(seen, encoding, st.LinearCost()), median_log_cost=float(np.median(seen.log_cost)))
 
 
-@pytest.mark.parametrize("case", [(1, 4, 1e-3, 0.3), (2, 8, 0.05, 0.4)], ids=str)
+@pytest.mark.parametrize("case", [(1, 4, 1e-3, 0.3), pytest.param((2, 8, 0.05, 0.4), marks=pytest.mark.slow)], ids=str)
 def test_all_three_references_agree(case):
     belief, optimizer = drawn_from_the_model(*case, 0)
     u = st.KG().select(belief, optimizer).u
@@ -131,6 +131,7 @@ def test_the_surface_is_a_logarithm_with_its_gradient():
         np.testing.assert_allclose(mine, expected, atol=2e-3 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_ascent_finds_a_point_nearly_as_good_as_the_best():
     belief, optimizer = drawn_from_the_model(2, 8, 0.01, 0.4, 1)
     chosen = st.StochasticKG().select(belief, optimizer).u

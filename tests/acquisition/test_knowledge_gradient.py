@@ -41,8 +41,9 @@ def by_brute_force(belief, u, grid):
     return mean.min() - np.trapezoid(lowest * density, w)
 
 
-@pytest.mark.parametrize("dimensions", [1, 2])
-@pytest.mark.parametrize("noise", [None, 0.1])
+@pytest.mark.parametrize(("dimensions", "noise"), [
+    (1, None), (2, 0.1), pytest.param(1, 0.1, marks=pytest.mark.slow), pytest.param(2, None, marks=pytest.mark.slow),
+])  # fmt: skip
 def test_the_value_at_the_chosen_point_is_that_of_brute_force(dimensions, noise):
     belief, optimizer = context(dimensions, noise=noise)
     u = KG().select(belief, optimizer).u
@@ -156,6 +157,7 @@ def assert_the_choice_is_the_best_of_all_points(levels, trials):
     assert chosen >= 0.95 * values.max()
 
 
+@pytest.mark.slow
 def test_on_a_small_grid_the_choice_is_the_best_of_all_points():
     assert_the_choice_is_the_best_of_all_points(levels=4, trials=6)
 

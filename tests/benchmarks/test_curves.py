@@ -47,7 +47,9 @@ def test_every_emulator_was_chosen_for_the_recording_that_is_stored():
 # -- the pool --------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", spaces.NAMES)
+@pytest.mark.parametrize("name", [
+    name if name in EMULATED else pytest.param(name, marks=pytest.mark.slow) for name in spaces.NAMES
+])  # fmt: skip
 def test_a_pool_gives_back_what_was_recorded(name):
     table = tables.load(name, "pool")
     stored = files.read(name)
@@ -62,7 +64,7 @@ def test_a_pool_gives_back_what_was_recorded(name):
 # -- the emulator ----------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", EMULATED)
+@pytest.mark.parametrize("name", [EMULATED[0], *(pytest.param(name, marks=pytest.mark.slow) for name in EMULATED[1:])])
 def test_emulated_curves_are_deterministic_and_their_seconds_rise(name):
     table, anew = tables.load(name), tables.CurveTable(name)
     first = some_configs(table, 1)[0]

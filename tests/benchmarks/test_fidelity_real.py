@@ -33,6 +33,7 @@ def test_a_model_grown_in_pieces_is_the_model_grown_at_once(name):
     assert error == whole.value
 
 
+@pytest.mark.slow
 def test_the_error_at_the_target_is_known_where_a_trial_has_been():
     task = real.load("xgboost_pendigits")
     config = task.at_target(CONFIGS["xgboost_pendigits"]) | {"trees": 2}

@@ -183,6 +183,7 @@ def test_growth_by_label_and_size():
     assert growth.key({})["met"] == {}
 
 
+@pytest.mark.slow
 def test_growth_in_a_process(capfd):
     found = growth.in_a_process("SCS", 20, 0, 2)
     assert len(found["warm"]) == 2
@@ -224,6 +225,7 @@ def test_a_small_run_from_end_to_end_and_once_more_from_what_is_stored(tmp_path,
     assert report["table1"]["levy1"]["quality"]["methods"]["SCS"]["runs"] == 2
 
 
+@pytest.mark.slow
 def test_the_other_parts(tmp_path, capsys, monkeypatch):
     table_of(tmp_path)
     folders = ["--tables", str(tmp_path), "--results", str(tmp_path / "results")]

@@ -149,7 +149,7 @@ def test_ctrl_c_before_the_first_trial_says_what_works(anywhere: Path, monkeypat
 
     early = moment == "before the plan is stored"
     with monkeypatch.context() as patch:
-        patch.setattr("shoestring.cli.execute_plan.make_request" if early else "shoestring.cli.execute_plan.Logs.create", interrupted)
+        patch.setattr("shoestring.cli.execute_plan." + ("make_request" if early else "Logs.create"), interrupted)
         run = begin(anywhere, trials=2)
     assert run.exit_code == 130
     if early:

@@ -263,12 +263,14 @@ def test_a_forgotten_dash_dash_is_explained(here: Path) -> None:
     ("code", "says"),
     [
         ("import sys\nprint('oh no', file=sys.stderr)\nsys.exit(7)", "exit code 7: oh no"),
-        ("print('loss: 3')", "neither a number nor a JSON object: 'loss: 3'"),
-        ("pass", "printed no result"),
-        ("print('nan')", "the value was nan"),
-        ("print('{\"value\": null}')", 'no "value"'),
         ("print('{\"value\": [1]}')", '"value": [1], which is not a number'),
-        ("print('{\"value\": 1, \"cost\": -1}')", "cost must be a finite number of 0 or more"),
+        *(pytest.param(*each, marks=pytest.mark.slow) for each in (  # tests of the objective and of the reader have them too
+            ("print('loss: 3')", "neither a number nor a JSON object: 'loss: 3'"),
+            ("pass", "printed no result"),
+            ("print('nan')", "the value was nan"),
+            ("print('{\"value\": null}')", 'no "value"'),
+            ("print('{\"value\": 1, \"cost\": -1}')", "cost must be a finite number of 0 or more"),
+        )),
     ],
 )
 def test_failing_programs_are_failed_trials_with_a_reason(here: Path, code: str, says: str) -> None:

@@ -101,7 +101,9 @@ def test_pure_noise_is_overruled_by_name():
     assert "overruled" in TransferCost.from_rows(noise, TASK, regressor="tree").fit(task_costs(25), ENCODING).name
 
 
-@pytest.mark.parametrize("regressor", REGRESSORS)
+@pytest.mark.parametrize("regressor", [
+    pytest.param(name, marks=[pytest.mark.slow] if name in ("boosting", "mlp") else []) for name in REGRESSORS
+])  # fmt: skip
 def test_every_regressor_learns_the_law(regressor):
     posterior = transfer_from_rows(regressor).fit(task_costs(3), ENCODING)
     constant = float(np.sqrt(np.mean((TRUTH - TRUTH.mean()) ** 2)))

@@ -160,7 +160,8 @@ def curves(log, seed, reporting):
     return study
 
 
-@pytest.mark.parametrize("log", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("log", [False, True])
 def test_a_model_with_intermediate_values_predicts_the_target_and_the_cost_better(log):
     errors = {True: [], False: []}
     for seed in range(6):

@@ -18,7 +18,9 @@ def shifted(config):
     return st.Outcome((config["x"] - 0.3 - 0.2 * (1 - config["s"])) ** 2 + 0.1, cost=0.05 + config["s"])
 
 
-@pytest.mark.parametrize("budget", [st.Budget(cost=5.0, unit="u"), 12], ids=["cost", "trials"])
+@pytest.mark.parametrize("budget", [
+    pytest.param(st.Budget(cost=5.0, unit="u"), id="cost", marks=pytest.mark.slow), pytest.param(12, id="trials"),
+])  # fmt: skip
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_what_is_recommended_was_evaluated_at_the_target_inside_the_budget(budget, seed):
     result = st.minimize(shifted, SPACE, budget, confirm=True, seed=seed, stop=None, cost_model=KNOWN)

@@ -97,6 +97,7 @@ def test_one_worker_with_processes_of_their_own_gives_the_same_trials_too(client
     cluster_contract.gives_the_trials_of_a_local_run(st.DaskExecutor(client))
 
 
+@pytest.mark.slow
 def test_an_objective_that_kills_the_worker_of_dask_itself_runs_once_too(client, tmp_path):
     """The last test, since the others would have to wait until Dask has started another worker."""
 

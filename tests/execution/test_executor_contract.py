@@ -49,6 +49,14 @@ class TestThreadExecutor(ExecutorContract):
 
 
 class TestProcessPool(ExecutorContract):
+    @pytest.mark.slow  # test_process_pool.py has more of it
+    def test_a_study_runs_over_it(self):
+        super().test_a_study_runs_over_it()
+
+    @pytest.mark.slow
+    def test_an_exception_of_the_objective_is_the_error_of_its_trial_alone(self):
+        super().test_an_exception_of_the_objective_is_the_error_of_its_trial_alone()
+
     def make(self, objective, workers):
         return ProcessPool(serialize_objective(objective), SPACE, workers)
 

@@ -98,7 +98,7 @@ def test_a_result_that_came_before_an_error_is_kept(pool, tmp_path, threads):
     assert states(found.history) == ["done"] + ["abandoned"] * 3
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_pool_that_breaks_ends_the_run_and_loses_nothing(workers):
     found = study(0.1)
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as executor:

@@ -46,7 +46,7 @@ def running(folder):
     ("database", "number"),
     [
         ("sqlite", signal.SIGINT),
-        ("postgresql", signal.SIGTERM),
+        pytest.param("postgresql", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("sqlite", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("postgresql", signal.SIGINT, marks=pytest.mark.slow),
     ],

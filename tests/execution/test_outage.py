@@ -72,6 +72,7 @@ def test_results_are_held_until_the_storage_answers(lock, caplog, how):
     assert any("answers again" in text for text in said)
 
 
+@pytest.mark.slow  # it starts a server of its own, as tests of the storage do
 @pytest.mark.skipif(missing() is not None, reason=str(missing()))
 def test_a_server_that_is_down_for_longer_than_a_transaction_waits():
     server, seen = Server(), []
@@ -219,7 +220,10 @@ print(result.stop.kind)
 """
 
 
-@pytest.mark.parametrize("wait", ["time.sleep(1000)", "globals().update(kept=other)"], ids=["while it runs", "while it is told"])
+@pytest.mark.parametrize("wait", [
+    pytest.param("time.sleep(1000)", id="while it runs", marks=pytest.mark.slow),
+    pytest.param("globals().update(kept=other)", id="while it is told"),
+])  # fmt: skip
 def test_an_interruption_does_not_wait_for_the_storage(tmp_path, wait):
     with script(SCRIPT.replace("WAIT", wait), tmp_path, str(tmp_path / "tune.db")) as process:
         until((tmp_path / "locked").exists)

@@ -262,6 +262,7 @@ def test_nothing_ever_waits_for_an_answer_and_what_is_printed_is_seen(capfd):
     assert err == "to standard error\n" * 3
 
 
+@pytest.mark.slow  # test_retrying.py and the contract of clusters have it too
 def test_failures_that_may_pass_are_tried_again_and_each_attempt_is_a_trial(tmp_path):
     runs = tmp_path / "runs"
 
@@ -303,6 +304,7 @@ def test_raise_errors_raises_what_was_raised_and_ends_the_others(tmp_path):
     assert [found.ask().config["x"], found.ask().config["x"]] == [0.1, 0.2]
 
 
+@pytest.mark.slow  # the contract of executors has it too
 def test_a_result_that_came_before_an_error_is_kept(tmp_path):
     found = st.Study(SPACE, Late(tmp_path))
     with pytest.raises(ZeroDivisionError):

@@ -39,10 +39,12 @@ def test_an_objective_that_kills_its_process_runs_once_and_once_for_each_retry(e
     assert cluster_contract.runs_a_killer_once_and_once_for_each_retry(executor, tmp_path).startswith("the worker died")
 
 
+@pytest.mark.slow  # Dask is tested for it in every run
 def test_the_same_config_three_times_gives_three_results(executor, tmp_path):
     cluster_contract.gives_three_results_for_the_same_config(executor, tmp_path)
 
 
+@pytest.mark.slow  # Dask is tested for it in every run
 def test_a_run_goes_on_in_the_folder_that_the_workers_share(executor, tmp_path):
     cluster_contract.goes_on_with_a_run(executor, tmp_path)
 
@@ -51,6 +53,7 @@ def test_what_is_cancelled_ends_and_its_trial_is_asked_again(executor, tmp_path)
     cluster_contract.ends_what_is_cancelled(executor, tmp_path)
 
 
+@pytest.mark.slow  # Dask is tested for it in every run
 def test_timeouts_on_ray(executor):
     cluster_contract.ends_what_hangs(executor)
 

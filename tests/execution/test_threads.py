@@ -37,6 +37,7 @@ def test_in_a_finite_space_nothing_is_asked_twice_and_the_end_is_said():
     assert "all 27" in result.stop.reason
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_the_budget_of_trials_is_exact_and_failures_are_recorded(database):
     def objective(config):
         if config["x"] < 0.5:
@@ -44,8 +45,8 @@ def test_the_budget_of_trials_is_exact_and_failures_are_recorded(database):
         return config["x"]
 
     study = st.Study(SPACE, st.Random(), storage=database.open())
-    result = study.minimize(objective, 100, workers=16, threads=True)
-    assert len(result.history) == 100
+    result = study.minimize(objective, 50, workers=16, threads=True)
+    assert len(result.history) == 50
     assert {str(trial.state) for trial in result.history} == {"done", "failed"}
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 from jsonschema import Draft202012Validator
-from mcp import Client, StdioServerParameters, stdio_client
 
 import shoestring as st
 from shoestring.integrations.agent_tools import SPACE_EXAMPLE, TOOLS
@@ -18,6 +17,9 @@ from shoestring.storage.url import open_storage
 from shoestring.web.catalog import Catalog
 from tests.cli.programs import call as command
 from tests.cli.programs import environment
+
+if TYPE_CHECKING:
+    from mcp import Client  # it takes seconds to import: only the tests that talk to it do so
 
 SPACE = {"x": {"kind": "float", "low": 0, "high": 1}, "n": {"kind": "int", "low": 1, "high": 9}}
 
@@ -267,6 +269,8 @@ async def converse(client: Client) -> dict[str, Any]:
 
 
 def test_the_client_of_the_protocol_lists_and_calls_the_tools() -> None:
+    from mcp import Client
+
     storage = open_storage("memory")
 
     async def session() -> dict[str, Any]:
@@ -285,6 +289,8 @@ def test_the_client_of_the_protocol_lists_and_calls_the_tools() -> None:
 
 @pytest.mark.slow
 def test_the_command_serves_the_tools_on_its_pipes(tmp_path: Any) -> None:
+    from mcp import Client, StdioServerParameters, stdio_client
+
     words = ["-m", "shoestring", "mcp", "--storage", str(tmp_path / "tune.db")]
 
     async def session() -> dict[str, Any]:

@@ -45,8 +45,14 @@ def excuses(search):
 EXCUSED = {"expected_failed_checks": excuses} if "expected_failed_checks" in signature(parametrize_with_checks).parameters else {}
 
 
-@parametrize_with_checks(LISTS, **EXCUSED)
+@parametrize_with_checks([LISTS[0], LISTS[3]], **EXCUSED)
 def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([LISTS[1], LISTS[2]], **EXCUSED)
+def test_sklearn_checks_of_a_classifier_alone_and_of_a_pipeline_that_ends_in_a_regressor(estimator, check):
     check(estimator)
 
 

@@ -41,6 +41,7 @@ def test_while_nothing_has_succeeded_it_goes_on_filling_the_space():
     assert all("model" not in trial.suggestion for trial in [study.ask() for _ in range(4)])
 
 
+@pytest.mark.slow
 def test_it_keeps_away_from_where_trials_fail():
     """Values fall towards a region that fails: who knows of the failures asks deep inside less than half as often."""
     beyond = {True: 0, False: 0}

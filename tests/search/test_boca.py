@@ -56,6 +56,7 @@ def test_where_nothing_is_saved_it_is_the_target():
     assert "saves 10%" in result.history[-1].suggestion["why"]
 
 
+@pytest.mark.slow
 def test_several_fidelities_with_targets_inside_their_range():
     space = st.Space({**SMALL, "rows": st.Fidelity(0, 1, target=0.5)})
 
@@ -82,7 +83,7 @@ def test_the_same_seed_gives_the_same_trials():
     same_seed_same_trials(st.BOCA(), mixed_learning, 10, MIXED)
 
 
-@pytest.mark.parametrize("k", [3, 8])
+@pytest.mark.parametrize("k", [pytest.param(3, marks=pytest.mark.slow), 8])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(k):
     stored_and_read_it_goes_on_alike(st.BOCA(), mixed_learning, k, 11, MIXED)
 
@@ -206,7 +207,7 @@ def test_a_finite_space_is_searched_without_repeats_until_all_is_known_at_the_ta
 
 
 @given(seed=draws.integers(0, 5), fail=draws.integers(2, 9))
-@settings(max_examples=4)
+@settings(max_examples=settings().max_examples // 12)
 def test_every_suggestion_on_a_mixed_conditional_space_is_valid_and_new(seed, fail):
     study = st.Study(MIXED, st.BOCA(), seed=seed, initial=4, stop=None)
     for number in range(11):

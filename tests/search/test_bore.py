@@ -149,7 +149,7 @@ def test_the_same_seed_gives_the_same_trials(method):
 
 
 @each
-@pytest.mark.parametrize("k", [3, 7])
+@pytest.mark.parametrize("k", [pytest.param(3, marks=pytest.mark.slow), 7])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
     stored_and_read_it_goes_on_alike(method, paid, k, 9)
 

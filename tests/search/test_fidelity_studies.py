@@ -8,7 +8,6 @@ import shoestring as st
 
 ONE = st.Space(x=st.Float(0, 1), y=st.Float(-1, 1), epochs=st.Fidelity(1, 50))
 TWO = st.Space(x=st.Float(0, 1), y=st.Float(-1, 1), epochs=st.Fidelity(1, 50, target=30), rows=st.Fidelity(0.1, 1.0))
-each_space = pytest.mark.parametrize("space", [ONE, TWO], ids=["one", "two"])
 slow_two = pytest.param(TWO, id="two", marks=pytest.mark.slow)
 two_are_slow = pytest.mark.parametrize("space", [pytest.param(ONE, id="one"), slow_two])
 quick = {"seed": 0, "initial": 5, "stop": None}
@@ -32,7 +31,7 @@ def configs(result):
     return [trial.config for trial in result.history]
 
 
-@each_space
+@two_are_slow
 def test_auto_is_cfkg_in_a_space_with_fidelities(space):
     first, second = (st.minimize(paid, space, 7, method=method, **quick) for method in ("auto", st.CFKG()))
     assert configs(first) == configs(second)
@@ -41,6 +40,7 @@ def test_auto_is_cfkg_in_a_space_with_fidelities(space):
     assert "fidelities" in first.history[-1].suggestion["decision"]["why"]
 
 
+@pytest.mark.slow
 @two_are_slow
 def test_the_answer_is_at_the_target_and_most_of_the_search_is_not(space):
     result = st.minimize(paid, space, 24, **quick)
@@ -99,7 +99,7 @@ def test_the_same_seed_gives_the_same_trials():
     assert configs(first)[:5] != configs(other)
 
 
-@pytest.mark.parametrize(("method", "k"), [(st.CFKG(), 3), ("auto", 6)], ids=["CFKG", "auto"])
+@pytest.mark.parametrize(("method", "k"), [(st.CFKG(), 3), pytest.param("auto", 6, marks=pytest.mark.slow)], ids=["CFKG", "auto"])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
     whole, part = (st.Study(TWO, method, **quick) for _ in range(2))
     whole.minimize(paid, 7)
@@ -110,6 +110,7 @@ def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
     assert [trial.suggestion for trial in rest.history] == [trial.suggestion for trial in whole.history]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "cost_model"), [
     pytest.param("auto", "auto", id="auto"), pytest.param(st.CFKG(), st.KnownCost(price), id="known", marks=pytest.mark.slow),
 ])  # fmt: skip

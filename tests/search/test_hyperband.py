@@ -143,7 +143,7 @@ def test_the_same_seed_gives_the_same_trials(method):
 
 
 @both
-@pytest.mark.parametrize("k", [4, 11])
+@pytest.mark.parametrize("k", [pytest.param(4, marks=pytest.mark.slow), 11])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
     stored_and_read_it_goes_on_alike(method, mixed_learning, k, 30, MIXED)
 

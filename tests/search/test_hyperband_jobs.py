@@ -58,7 +58,7 @@ def strictly_better(trials, than, up):
 
 
 @each_event
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 5 // 12)
 def test_asha_promotes_only_the_best_share_of_the_finished_and_each_once(events, eta, brackets, up):
     def check(before, trial):
         bracket, rung, config = place(trial)
@@ -88,7 +88,7 @@ def ties_before(trials, than):
 
 
 @each_event
-@settings(max_examples=25)
+@settings(max_examples=settings().max_examples * 5 // 12)
 def test_hyperband_promotes_the_best_of_a_rung_that_is_full_and_finished(events, eta, brackets, up):
     table = make_brackets(resource_amounts(SPACE["epochs"], "epochs", eta), eta, brackets)
 

@@ -17,7 +17,7 @@ def train(config):
     return st.Outcome(value, cost=0.01 * config["rounds"] * config["depth"])
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
 def test_the_first_trial_is_in_the_half_that_names_say_is_cheaper(seed):
     first = st.Study(SPACE, budget=st.Budget(cost=100), seed=seed).ask().config
     half = np.median([
@@ -32,7 +32,7 @@ def test_without_a_budget_in_cost_the_first_trial_is_that_of_the_sobol_sequence(
     assert st.Study(SPACE, budget=st.Budget(trials=20), seed=4).ask().config == plain
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_no_early_trial_takes_a_large_part_of_the_budget(seed):
     study = st.Study(SPACE, budget=st.Budget(cost=300), stop=None, seed=seed)
     costs = []
@@ -45,6 +45,7 @@ def test_no_early_trial_takes_a_large_part_of_the_budget(seed):
     assert sum(costs) <= 300
 
 
+@pytest.mark.slow
 def test_the_default_starts_no_trial_that_may_well_cost_more_than_is_left():
     study = st.Study(SPACE, budget=st.Budget(cost=30), stop=None, seed=1)
     unsure = 0

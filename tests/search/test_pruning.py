@@ -247,7 +247,8 @@ def training(stopping):
     return objective
 
 
-@pytest.mark.parametrize("log", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("log", [True, False])
 def test_stopping_early_saves_much_and_finds_as_good_a_place(log):
     space = st.Space(x0=st.Float(0, 1), x1=st.Float(0, 1), epochs=st.Fidelity(1, 50, log=log))
     found, wrong, stops = [], 0, 0

@@ -31,7 +31,7 @@ def test_the_same_seed_gives_the_same_trials(method):
 
 
 @both
-@pytest.mark.parametrize("k", [3, 9])
+@pytest.mark.parametrize("k", [pytest.param(3, marks=pytest.mark.slow), 9])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(method, k):
     stored_and_read_it_goes_on_alike(method, paid, k, 11)
 
@@ -100,6 +100,7 @@ def test_running_trials_are_taken_into_account():
     assert alone.ask().config != crowded.ask().config
 
 
+@pytest.mark.slow
 @both
 def test_it_keeps_away_from_where_trials_fail(method):
     """Values fall towards a region that fails; random search would fail nine times of thirty."""

@@ -13,6 +13,7 @@ from tests.stored_study import bowl, configs, configs_in_memory, study
 
 SMALL = st.Space(a=st.Choice(1, 2, 3), b=st.Choice(1, 2, 3), c=st.Choice(1, 2, 3))
 LEASE = 0.6  # seconds
+on_a_server_too = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 
 
 # -- killed ------------------------------------------------------------------------------------------------------------
@@ -23,6 +24,7 @@ def _ask_and_wait(pipe, address):
     pipe.recv()
 
 
+@on_a_server_too
 def test_what_a_killed_process_had_asked_is_asked_again_within_a_lease(database):
     with worker(_ask_and_wait, database.address) as (process, pipe):
         lost = pipe.recv()
@@ -126,6 +128,7 @@ def _ask_with_a_clock_that_is_wrong(address, hours, zone):
     return config
 
 
+@on_a_server_too
 def test_clocks_that_differ_take_no_trial_from_anybody(database):
     owner = study(database, method=st.Random())
     asked = [owner.ask(lease="30s").config]

@@ -14,13 +14,17 @@ import pytest
 import shoestring as st
 from tests.stored_study import SPACE, WIDER, bowl, configs, configs_in_memory, study
 
+on_a_server_too = pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
+
 
 def test_a_study_is_saved_before_its_first_trial(database):
     study(database)
     assert [record.name for record in database.open().studies()] == ["bowl"]
 
 
-@pytest.mark.parametrize("method", ["auto", st.EI(), st.Random(), st.Sobol()])
+@pytest.mark.parametrize(
+    "method", ["auto", st.Random(), *(pytest.param(method, marks=pytest.mark.slow) for method in (st.EI(), st.Sobol()))]
+)
 def test_the_trials_are_those_of_a_study_in_memory_however_it_is_divided(database, method):
     for count in (3, 10, 13):
         study(database, method=method).minimize(bowl, count)
@@ -42,13 +46,14 @@ MORE = """
 """
 
 
-@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
+@pytest.mark.slow  # test_resume.py has another process in every run
 def test_another_process_goes_on_as_this_one_would_have(database):
     study(database).minimize(bowl, 6)
     assert in_another_process(MORE, database.address, 13).returncode == 0
     assert configs(study(database)) == configs_in_memory(13)
 
 
+@on_a_server_too
 def test_what_another_process_tells_is_known_here(database):
     one, other = study(database), study(database)
     first, second = one.ask(), other.ask()
@@ -113,6 +118,7 @@ def test_a_budget_is_that_of_the_study_not_of_the_process(database):
     assert len(limited.minimize(greedy, 8).history) in (8, 9)  # the last one that the other asked had no budget to keep to
 
 
+@on_a_server_too
 def test_the_trial_of_a_worker_that_is_gone_comes_back(database, monkeypatch):
     database.use_fake_clock(monkeypatch)
     gone = study(database)
@@ -137,6 +143,7 @@ def test_a_late_result_is_kept_and_both_costs_are_charged(database, monkeypatch)
     assert quick.history.spent == 5.0
 
 
+@on_a_server_too
 def test_a_living_worker_keeps_its_trial(database):
     owner, other = study(database, lease=0.4), study(database)
     mine = owner.ask()

@@ -8,7 +8,7 @@ import pytest
 from tests.state.recorded import STUDIES, run
 
 RECORDED = json.loads((Path(__file__).parent / "recorded.json").read_text(encoding="utf-8"))
-QUICK = ("num-EI()", "mix-auto-cost", "sqlite-reopen")
+QUICK = ("num-EI()", "sqlite-reopen")
 
 
 @pytest.mark.filterwarnings("ignore")  # of the libraries that TPE and BORE use

@@ -12,7 +12,7 @@ def database(request):
     return request.getfixturevalue("sqlite_place" if request.param == "sqlite" else "postgres_place")
 
 
-@pytest.mark.parametrize("method", ["auto", st.EI(), st.Random(), st.EICool()])
+@pytest.mark.parametrize("method", ["auto", pytest.param(st.EI(), marks=pytest.mark.slow), st.Random(), st.EICool()])
 def test_every_suggestion_comes_out_the_same_again(database, method):
     study(database, method=method, initial=5).minimize(bowl, 10)
     found = st.Study.load(database.open()).replay()

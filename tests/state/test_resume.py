@@ -102,7 +102,7 @@ def whole_outcomes(name):
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-@pytest.mark.parametrize("k", [0, 3, 7])
+@pytest.mark.parametrize("k", [pytest.param(0, marks=pytest.mark.slow), 3, 7])
 def test_k_trials_stored_and_read_and_the_rest_are_the_same_trials(name, k):
     space, value = PROBLEMS[name]
     part = st.Study(space, seed=1, initial=5)

@@ -27,7 +27,7 @@ def test_a_plain_time_ends_a_microsecond_objective_in_time():
     assert result.stop.kind == "budget"
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_no_trial_is_started_that_is_not_expected_to_end_in_time(workers):
     study = st.Study(SPACE, st.EI(), stop=None, cost_model=st.KnownCost(lambda config: 10.0 + 90.0 * config["y"]))
     run = simulate(study, slow, st.Budget(seconds=350.0), workers=workers)

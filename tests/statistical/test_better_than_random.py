@@ -44,6 +44,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["mixed and conditional"])
 def test_a_few_seeds(name):
     assert_better_by_few_seeds(name)

@@ -196,6 +196,7 @@ def test_a_child_says_that_a_study_in_memory_was_in_use_at_the_fork():
     assert in_child(lambda: study.ask().number) == "0"
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_a_child_can_use_a_study_that_another_thread_has_used_a_moment_before(database, address):
     study, end = st.Study.load(address), threading.Event()
 

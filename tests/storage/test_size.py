@@ -95,6 +95,7 @@ def everything_in_a_large_study(database, trials):
     assert storage.check() == []
 
 
+@pytest.mark.parametrize("database", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True)
 def test_a_large_study(database):
     everything_in_a_large_study(database, 5_000)
 

@@ -104,7 +104,7 @@ def drawn(share, seed, n=30, noise=1e-4):
     return Z, y / scale, GradientData(rows, columns, both[n:] / scale)
 
 
-@pytest.mark.parametrize("share", [1e-3, 0.05, 0.5])
+@pytest.mark.parametrize("share", [pytest.param(1e-3, marks=pytest.mark.slow), 0.05, pytest.param(0.5, marks=pytest.mark.slow)])
 def test_a_fit_finds_how_noisy_derivatives_are(share):
     found = [Layout(np.arange(2), with_gradients=True).gradient_noise_share(GP().fit(Z, y, gradients=derivatives).theta)
              for Z, y, derivatives in (drawn(share, seed) for seed in range(6))]

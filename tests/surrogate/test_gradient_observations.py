@@ -85,7 +85,7 @@ def test_some_trials_report_gradients_and_some_do_not():
     assert len(belief_of(scales_study(reported_where=lambda number: number % 3))[0].gradient_columns) == 3
 
 
-@pytest.mark.parametrize("inference", ["map", "mcmc"])
+@pytest.mark.parametrize("inference", ["map", pytest.param("mcmc", marks=pytest.mark.slow)])
 def test_a_mixed_and_conditional_space(inference):
     study = study_with_gradients(mixed_space(), mixed_value, mixed_gradient, 20)
     model = st.GP(output="standard", inference=inference, sets=2)
@@ -143,6 +143,7 @@ def test_a_suggestion_and_the_belief_have_one_posterior():
     assert known["model"]["theta"] == pytest.approx(belief.fit.theta.tolist())
 
 
+@pytest.mark.slow
 def test_recommendation_and_bound_on_the_regret_are_better_with_gradients():
     lowest = min(scales_value({"rate": 10**-2.5, "width": width, "depth": 4}) for width in np.linspace(0, 3, 3001))
     for seed in range(2):

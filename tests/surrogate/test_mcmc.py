@@ -1,5 +1,6 @@
 """Hyperparameter samples of their posterior: against quadrature, repeatable, and in a study."""
 
+import functools
 import json
 import logging
 import time
@@ -63,6 +64,7 @@ def test_the_samples_have_the_moments_of_the_posterior():
     assert np.abs((fit.theta - centre) / deviation).max() > 0.3  # the most probable values are something else
 
 
+@pytest.mark.slow
 def test_a_short_warm_chain_keeps_the_spread_of_a_long_one():
     likelihood, fit = posterior_of(14, 3)
     sets, seen = None, []
@@ -122,7 +124,7 @@ def test_the_same_randomness_gives_the_same_samples_whatever_the_global_generato
     np.testing.assert_allclose(values, [likelihood.value(theta) for theta in one])
 
 
-@pytest.mark.parametrize("sets", [1, 3, 10, 41])
+@pytest.mark.parametrize("sets", [1, pytest.param(3, marks=pytest.mark.slow), pytest.param(10, marks=pytest.mark.slow), 41])
 @pytest.mark.parametrize("warp", [False, True])
 def test_as_many_samples_as_wanted_within_the_bounds(sets, warp):
     model = st.GP(inference="mcmc", sets=sets, warp=warp)
@@ -147,12 +149,18 @@ def test_the_smallest_ensemble_there_is():
         assert np.isfinite(fit.log_likelihood)
 
 
+@functools.cache
+def samples_from_nothing():
+    fits = sampled_fits(MCMC, MCMC.fit(*data(8, 2)), np.arange(2), np.random.default_rng(0), None)
+    return [fit.theta for fit in fits]
+
+
 @pytest.mark.parametrize("last", [np.zeros((4, 9)), np.full((4, 4), np.nan), np.zeros(4)], ids=["another model", "nan", "flat"])
 def test_samples_that_do_not_fit_are_ignored(last):
     Z, y = data(8, 2)
     fit = MCMC.fit(Z, y)
-    given, none = (sampled_fits(MCMC, fit, np.arange(2), np.random.default_rng(0), sets) for sets in (last, None))
-    np.testing.assert_array_equal([each.theta for each in given], [each.theta for each in none])
+    given = sampled_fits(MCMC, fit, np.arange(2), np.random.default_rng(0), last)
+    np.testing.assert_array_equal([each.theta for each in given], samples_from_nothing())
 
 
 def test_large_data_are_sampled_for_the_chain_and_whole_in_the_posteriors():
@@ -217,7 +225,9 @@ def test_the_most_probable_hyperparameters_are_one_belief_without_samples():
 # -- in a study ----------------------------------------------------------------------------------------------------------
 
 PROBLEMS = {"plane": (plane(), bowl), "mixed": (mixed_space(), mixed_value)}
-each_problem = pytest.mark.parametrize(("space", "value"), list(PROBLEMS.values()), ids=list(PROBLEMS))
+each_problem = pytest.mark.parametrize(("space", "value"), [
+    pytest.param(*PROBLEMS["plane"], id="plane", marks=pytest.mark.slow), pytest.param(*PROBLEMS["mixed"], id="mixed"),
+])  # fmt: skip
 
 
 def outcomes(study):
@@ -271,8 +281,9 @@ def test_failed_and_pending_trials():
 
 
 @pytest.mark.parametrize(
-    "values", [[1.0], [1.0] * 6, [1e300, 1.0, 2.0], [-1e300, 1e300, 0.0], list(range(6))],
-    ids=["one", "constant", "huge", "both huge", "line"],
+    "values", [[1.0], [1.0] * 4, [-1e300, 1e300, 0.0], *(
+        pytest.param(values, marks=pytest.mark.slow) for values in ([1.0] * 6, [1e300, 1.0, 2.0], list(range(6)))
+    )], ids=["one", "constant", "both huge", "long constant", "huge", "line"],
 )
 @pytest.mark.parametrize("direction", ["minimize", pytest.param("maximize", marks=pytest.mark.slow)])
 def test_degenerate_values_give_a_point_and_a_recommendation(values, direction):

@@ -82,7 +82,7 @@ def test_few_data_are_fitted_exactly_and_many_through_inducing_points(Sparse):
 
 @each_model
 @pytest.mark.parametrize("warp", [False, True])
-@pytest.mark.parametrize("kernel", ["matern52", "se"])
+@pytest.mark.parametrize("kernel", ["matern52", pytest.param("se", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("case", list(NASTY))
 def test_a_fit_never_raises_and_its_posterior_is_finite(case, kernel, warp, Sparse):
     Z, y = NASTY[case]

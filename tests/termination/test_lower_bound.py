@@ -44,7 +44,7 @@ def densely_searched(belief, beta):
     ("space", "value", "top", "seed"),
     [
         (plane(2), wavy, 1.0, 3),
-        (plane(5), wavy, 1.0, 0),
+        pytest.param(plane(5), wavy, 1.0, 0, marks=pytest.mark.slow),
         pytest.param(plane(5), wavy, 0.5, 3, marks=pytest.mark.slow),
         pytest.param(mixed_space(), mixed_value, 1.0, 1, marks=pytest.mark.slow),
     ],

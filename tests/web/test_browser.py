@@ -63,7 +63,7 @@ def server():
     study = st.Study(
         SPACE, st.Random(), storage=storage, name="xgb", unit="USD", budget=st.Budget(trials=60, cost=90.0, unit="USD")
     )
-    for number in range(30):
+    for number in range(15):
         trial = study.ask()
         value = (math.log10(trial.config["lr"]) + 3) ** 2 + (trial.config["depth"] - 6) ** 2 / 10
         result = (

@@ -31,6 +31,7 @@ from ..surrogate.belief import MAX_AUXILIARY_ROWS, spread_rows
 from .anchor import anchored
 from .base import MIN_COSTS_FOR_PREDICTION, Method, SearchContext, SearchMethod
 from .bayes import Bayes
+from .halving_start import halving_suggestion
 
 COST_EXPONENT = 1.5  # under a budget in cost
 CURVE_COST_EXPONENT = 1.0  # the same where runs end early: most pay for a part of what is expected
@@ -62,10 +63,13 @@ class Auto(SearchMethod):
     Where the budget is not in cost, every trial counts alike: cost-adjusted EI saves cost where there is little to gain. Under a
     budget in cost it is EI / cost^COST_EXPONENT. Both were chosen on the tuning problems with costs. Where there are fidelities,
     cost is what they are for: knowledge about the target per unit of cost, from gradients too where these are reported. Where
-    learning curves decide, it is EQI at the target per unit of cost.
+    learning curves decide, it is EQI at the target per unit of cost, after a start by successive halving (``halving_start``).
     """
 
     def suggest(self, context: SearchContext) -> Suggestion:
+        start = halving_suggestion(context) if context.space.fidelities else None
+        if start is not None:
+            return start
         decision = self.decide(context)
         suggestion = Bayes(decision.acquisition, cautious=True).suggest(context)
         if decision.acquisition.chooses_fidelity and context.space.fidelities:

@@ -36,6 +36,7 @@ from ..search.base import LazyFits, Method, SearchContext, SearchMethod, no_curv
 from ..search.batch import suggest_many
 from ..search.bayes import Bayes
 from ..search.budget_filter import filter_by_budget
+from ..search.halving_start import halving_forecast, is_start
 from ..search.pruning import PruningForecast, fidelity_doubled, pruning_forecast
 from ..search.random import Random
 from ..search.recommend import RecommendedPoint, recommend
@@ -350,6 +351,8 @@ class Suggester:
             seeks = kind is not None and issubclass(kind, (Acquisition, SearchMethod)) and kind.seeks_information
             with self._timed(step=False):
                 context = self.context(budget=budget)
+                if is_start(trial):
+                    return halving_forecast(context, trial, reports)
                 curves = self._curves.fit(context.history, context.encoding)
                 if curves is not None and not curves.chosen and self.prune is not True:
                     curves = None

@@ -103,7 +103,7 @@ def test_a_result_is_drawn_as_it_was() -> None:
     assert st.plot.lookahead(study, ax=three_axes(), method=st.EI())[0].get_title(loc="left").startswith("9 trials")
 
 
-@pytest.mark.parametrize("error", [None, "boom"])
+@pytest.mark.parametrize("error", [None, pytest.param("boom", marks=pytest.mark.slow)])
 def test_the_title_says_that_nothing_has_succeeded(tmp_path: Path, error: str | None) -> None:
     study = st.Study(plane(1))
     if error:
@@ -113,7 +113,10 @@ def test_the_title_says_that_nothing_has_succeeded(tmp_path: Path, error: str | 
     assert (tmp_path / "empty.png").is_file()
 
 
-@pytest.mark.parametrize("values", [(1.0,), (1.0, 1.0), (0.0, 0.0), (3.0, 1e300, 2.0, 2.5, 1.0, 1.5), (1e4, 1.0, 1e-3, 30.0)])
+@pytest.mark.parametrize("values", [
+    (1.0,), pytest.param((1.0, 1.0), marks=pytest.mark.slow), pytest.param((0.0, 0.0), marks=pytest.mark.slow),
+    (3.0, 1e300, 2.0, 2.5, 1.0, 1.5), (1e4, 1.0, 1e-3, 30.0),
+])  # fmt: skip
 def test_odd_values_are_drawn_too(tmp_path: Path, values: tuple[float, ...]) -> None:
     study = st.Study(plane(1))
     for k, value in enumerate(values):

@@ -9,7 +9,7 @@ from tests.problems import bowl, plane, told_study
 pytest.importorskip("matplotlib")
 
 
-@pytest.mark.parametrize("against", ["trials", "cost"])
+@pytest.mark.parametrize("against", [pytest.param("trials", marks=pytest.mark.slow), "cost"])
 def test_stopping_draws_bound_threshold_and_regret(tmp_path, against):
     study = told_study(plane(2), bowl, 30, stop=st.Patience(50) | st.RegretBound(0.01))
     ax = st.plot.stopping(study, tmp_path / "stopping.png", optimum=0.0, against=against)
