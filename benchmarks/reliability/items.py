@@ -20,6 +20,7 @@ DROPPED = "tests/execution/test_dropped_connections.py"
 ADDRESSES, OPENING = (f"tests/storage/test_{name}.py" for name in ("addresses", "opening"))
 MAIN, SERVED, USAGE, ASK_TELL = (f"tests/cli/test_{name}.py" for name in ("main", "postgres", "usage", "ask_tell"))
 OPTUNA = "tests/cli/test_import_optuna.py"
+SECURITY, BROWSER = (f"tests/web/test_{name}.py" for name in ("security", "browser"))
 NETWORK = "tests/architecture/test_no_network.py"
 BOTH, FILE, SERVER, NO_STORAGE = ("sqlite", "postgresql"), ("sqlite",), ("postgresql",), ()
 
@@ -157,8 +158,14 @@ ITEMS = (
        (OPTUNA, "test_a_bomb_in_a_cell_does_not_run test_neither_optuna_nor_pickle_is_needed")),
     of(28, "SQL in names and in every argument of a query",
        (DAMAGE, "test_nothing_that_is_given_becomes_a_statement"), (ASK_TELL, "test_any_name_is_only_a_name")),
-    of(29, "the page without its token, from other hosts and origins", storages=NO_STORAGE, note="tests/web/test_security.py"),
-    of(30, "scripts stored in names, shown on the page", storages=NO_STORAGE, note="tests/web/test_browser.py"),
+    of(29, "the page without its token, from other hosts and origins",
+       (SECURITY, "test_every_route_is_refused_without_a_key test_a_wrong_key_opens_nothing test_a_foreign_host_is_400 "
+                  "test_a_foreign_origin_is_403 test_an_action_without_its_csrf_token_is_403 test_no_key_is_ever_in_a_log "
+                  "test_a_read_only_link_shows_everything_and_changes_nothing"), storages=NO_STORAGE),
+    of(30, "scripts stored in names, shown on the page",
+       (BROWSER, "test_a_stored_script_never_runs"),
+       (SECURITY, "test_a_stored_script_is_shown_as_text test_every_answer_has_the_strict_headers "
+                  "test_no_page_has_a_script_or_a_style_in_it test_a_path_that_leads_elsewhere_is_404"), storages=NO_STORAGE),
     of(31, "a password in the address of the database",
        (ADDRESSES, "test_no_secret_of_an_address_is_printed test_a_secret_is_hidden_in_a_text_from_elsewhere_too "
                    "test_a_storage_is_printed_without_the_options_that_may_be_secret"),
