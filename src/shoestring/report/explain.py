@@ -12,6 +12,7 @@ from ..data.trial import Trial
 from ..search.auto import Auto
 from ..search.base import SearchContext, SearchMethod
 from ..search.bayes import Bayes
+from ..search.halving_start import halving_suggestion
 from ..surrogate.base import training_size
 from ..termination.auto import AutoStop
 from ..termination.base import Rule, Verdict
@@ -81,6 +82,9 @@ def explain(
 def next_method(context: SearchContext, method: Any) -> tuple[str, str, Mapping[str, str]]:
     """What chooses the next trial, why, and what was rejected."""
     modelled = isinstance(method, Auto | Bayes)
+    start = halving_suggestion(context) if isinstance(method, Auto) and context.space.fidelities else None
+    if start is not None:
+        return "successive halving", start.why, {"a model": "with so few results it would know little"}
     if modelled and context.in_initial_design:
         known = context.data.finished
         why = f"a model needs some results first: {known} of {context.initial} are there"

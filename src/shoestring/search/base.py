@@ -103,6 +103,7 @@ class SearchContext:
     initial    how many trials the initial design has
     spending   the budget and what is spent of it, None without a budget
     effort     "full", or "reduced" where time is short: the acquisition is then searched less thoroughly
+    prunes     whether trials that ask may be stopped before they have ended
     """
 
     space: Space
@@ -116,6 +117,7 @@ class SearchContext:
     spending: Spending | None = None
     unit: str = "s"
     effort: Literal["full", "reduced"] = "full"
+    prunes: bool = True
 
     @property
     def data(self) -> Dataset:

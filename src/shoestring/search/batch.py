@@ -21,6 +21,7 @@ from .auto import Auto
 from .base import Method, SearchContext
 from .bayes import Bayes
 from .budget_filter import filter_by_budget
+from .halving_start import halving_suggestion
 
 ASCENT_ROUNDS = 1
 MIN_LOG_GAIN = 0.01  # of the acquisition's logarithm: less is not worth a move
@@ -29,9 +30,16 @@ MIN_LOG_GAIN = 0.01  # of the acquisition's logarithm: less is not worth a move
 def suggest_many(method: Method, context: SearchContext, count: int) -> list[Suggestion]:
     """``count`` suggestions that take each other into account; fewer, but one, where the space or the budget holds no more."""
     suggestions: list[Suggestion] = []
+    curves = isinstance(method, Auto) and bool(context.space.fidelities)
+    while curves and len(suggestions) < count:
+        after = with_suggestions(context, suggestions)
+        start = halving_suggestion(after)
+        if start is None:
+            break
+        suggestions.append(filter_by_budget(start, after))
     if isinstance(method, Auto) and context.space.fidelities:
         method = method.choice(context)
-    for _ in range(count):
+    for _ in range(count - len(suggestions)):
         after = with_suggestions(context, suggestions)
         try:
             suggestions.append(filter_by_budget(as_batch_member(method, suggestions, context).suggest(after), after))

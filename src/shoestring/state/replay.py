@@ -93,7 +93,8 @@ def context_then(suggester: Suggester, trial: Trial, stored: Sequence[StoredTria
     history = History(tuple(past), space, suggester.state.settings.maximize)
     spending = trial.basis.get("spending")
     effort: Literal["full", "reduced"] = "reduced" if "effort" in trial.basis else "full"
-    return replace(suggester.context(history, effort=effort), spending=None if spending is None else Spending(*spending))
+    context = replace(suggester.context(history, effort=effort), spending=None if spending is None else Spending(*spending))
+    return replace(context, prunes=trial.basis.get("prunes", True))
 
 
 def known_at(stored: Sequence[StoredTrial], clock: int, reports: Mapping[str, int]) -> Iterable[Trial]:

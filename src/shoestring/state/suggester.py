@@ -136,6 +136,8 @@ class Suggester:
         basis: dict[str, Any] = {"seen": self.state.clock} | ({} if level == "full" else {"effort": level})
         if context.spending is not None:
             basis["spending"] = [*astuple(context.spending)]
+        if not context.prunes:
+            basis["prunes"] = False
         if len(self.state.spaces) > 1:
             basis["space"] = len(self.state.spaces) - 1
         if reports := reports_seen(context.history):
@@ -250,6 +252,7 @@ class Suggester:
         return SearchContext(
             space=space, encoding=fits.encoding, history=history, fits=fits, visited=VisitedSet.of(history), number=number,
             seed=settings.seed, initial=settings.initial, spending=spending, unit=settings.unit, effort=effort,
+            prunes=self.prune is not False,
         )  # fmt: skip
 
     def _model_for(self, history: History) -> Surrogate:
@@ -283,9 +286,10 @@ class Suggester:
             assert budget.trials is not None
             return Spending(budget.trials, history.trials_used, min(initial, history.trials_used), in_cost=False)
         paid = sum(trial.charge for trial in history[:initial])
-        in_cost = None if budget.cost is None else Spending(budget.cost, history.spent, paid)
+        in_cost = None if budget.cost is None else Spending(budget.cost, history.spent, paid, trials=budget.trials)
         if budget.seconds is not None:
             limited = self._time_as_cost(budget.seconds, history, paid)
+            limited = None if limited is None else replace(limited, trials=budget.trials)
             if limited is not None and (in_cost is None or limited.left < in_cost.left):
                 return limited
             if limited is not None and in_cost is not None:
@@ -352,7 +356,7 @@ class Suggester:
             with self._timed(step=False):
                 context = self.context(budget=budget)
                 if is_start(trial):
-                    return halving_forecast(context, trial, reports)
+                    return halving_forecast(context, trial, reports, self.state.live_reports)
                 curves = self._curves.fit(context.history, context.encoding)
                 if curves is not None and not curves.chosen and self.prune is not True:
                     curves = None

@@ -54,6 +54,7 @@ class Spending:
     most    what a single trial may cost at most, None for no limit: it has to end before the time is over
     timed   the budget is the time of all workers, at its price; so the time that pending trials take is not spent twice
     price   of a second, where there is a limit in time
+    trials  a limit of trials beside that in cost
     """
 
     total: float
@@ -63,6 +64,7 @@ class Spending:
     most: float | None = None
     timed: bool = False
     price: float | None = None
+    trials: int | None = None
 
     @property
     def left(self) -> float:
