@@ -23,7 +23,7 @@ from ..data.intermediate import SAME_FIDELITY
 from ..data.trial import State, Suggestion, Trial
 from ..surrogate.curves_study import traced_fidelity
 from .base import SearchContext
-from .initial_design import costs_are_known, linear_cost, space_filling
+from .initial_design import affordable_space_filling, costs_are_known, linear_cost, space_filling
 from .pruning import PruningForecast
 
 ETA = 3.0
@@ -50,9 +50,11 @@ def halving_suggestion(context: SearchContext) -> Suggestion | None:
         return None
     if traced_fidelity(context.history.trials, space) is None or trials_do_not_ask(context):
         return None
-    u = space_filling(context)
-    if linear_cost(context, u[None, :])[0] > math.log(max(LARGEST_RUN * context.affordable, 1e-300)):
-        return None
+    u, limit = space_filling(context), math.log(max(LARGEST_RUN * context.affordable, 1e-300))
+    if linear_cost(context, u[None, :])[0] > limit:
+        u = affordable_space_filling(context, limit)
+        if linear_cost(context, u[None, :])[0] > limit:
+            return None
     why = f"space-filling start, {number + 1} of {count}: it goes on while it is among the best third"
     return Suggestion(space.decode(u), by="Halving", why=why, plan=PLAN)
 
