@@ -18,6 +18,7 @@ BY_FIXTURE = {  # the first that a test uses decides
     "here": "sqlite",  # the command line keeps studies in a file unless it is told otherwise
 }  # fmt: skip
 FILES = "tests/storage/test_"
+PAGE = "tests/web/"  # a server there is that of the page, and it makes no difference where its studies are kept
 BY_NAME = {  # tests that make a file of their own, and have no fixture that says so
     f"{FILES}crash.py": "sqlite", f"{FILES}replaced.py": "sqlite", f"{FILES}log_damage.py": "sqlite",
     f"{FILES}addresses.py::test_only_the_user_may_read": "sqlite",
@@ -29,6 +30,8 @@ counts: dict[str, dict[str, Any]] = {}
 
 def storage_of(item: pytest.Item) -> str:
     """The storage that a test is about; none if it is about none."""
+    if item.nodeid.startswith(PAGE):
+        return "none"
     spec = getattr(item, "callspec", None)
     named = [value for value in (spec.params.values() if spec else ()) if isinstance(value, str) and value in PLACES]
     fixtures = getattr(item, "fixturenames", ())
