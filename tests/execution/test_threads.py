@@ -1,12 +1,14 @@
 """Threads: the same loop, sharing memory with the caller."""
 
 import contextlib
+import queue
 import threading
 import time
 
 import pytest
 
 import shoestring as st
+from shoestring.execution.executor import SIGNAL_CHECK_SECONDS, next_item
 from tests.execution.helpers import RUNG, SPACE, Late, good_then_bad, states
 
 
@@ -134,3 +136,29 @@ def test_a_result_that_came_before_an_error_is_kept(tmp_path, error):
     with contextlib.suppress(ZeroDivisionError, KeyboardInterrupt):
         study.minimize(good_then_bad(tmp_path, error), 9, workers=4, threads=True, raise_errors=True)
     assert states(study.history) == ["done"] + ["abandoned"] * 3
+
+
+class SlowQueue:
+    """A queue whose first ``empty`` waits find nothing. It remembers how long each wait was allowed to take."""
+
+    def __init__(self, empty):
+        self.empty, self.waits = empty, []
+
+    def get(self, block, timeout):
+        self.waits.append(timeout if block else 0.0)
+        if len(self.waits) <= self.empty:
+            raise queue.Empty
+        return "result"
+
+
+def test_no_wait_is_so_long_that_a_signal_which_came_just_before_it_is_without_effect():
+    """Python calls the handler of a signal that arrives right before a wait only after that wait."""
+    slow = SlowQueue(3)
+    assert next_item(slow, None) == "result"
+    assert slow.waits == [SIGNAL_CHECK_SECONDS] * 4
+
+    with pytest.raises(queue.Empty):
+        next_item(slow := SlowQueue(9), 0.0)
+    assert slow.waits == [0.0]
+    with pytest.raises(queue.Empty):
+        next_item(queue.SimpleQueue(), SIGNAL_CHECK_SECONDS + 0.05)

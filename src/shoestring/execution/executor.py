@@ -6,10 +6,12 @@ serial executor evaluates a trial at the moment it is started, and has the resul
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import ParamSpec, Protocol, Self
+from queue import Empty, SimpleQueue
+from typing import ParamSpec, Protocol, Self, TypeVar
 
 from ..data.trial import Trial
 from ..errors import ExecutionError
@@ -94,6 +96,24 @@ class SerialExecutor:
 
 
 Arguments = ParamSpec("Arguments")
+Item = TypeVar("Item")
+SIGNAL_CHECK_SECONDS = 0.5
+
+
+def next_item(source: SimpleQueue[Item], seconds: float | None) -> Item:
+    """The next item of a queue; queue.Empty after so many seconds, and never with None.
+
+    A signal that arrives just before a wait is noted, and its handler is called only after the wait. So no single wait is long:
+    else a Ctrl-C at that moment would be without effect until the next trial ends.
+    """
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return source.get(block=left > 0.0, timeout=max(0.0, min(left, SIGNAL_CHECK_SECONDS)))
+        except Empty:
+            if left <= SIGNAL_CHECK_SECONDS:
+                raise
 
 
 class ResultBuffer:

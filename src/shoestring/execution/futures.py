@@ -30,7 +30,7 @@ from ..space.space import Space
 from .cluster_executor import ClusterExecutor
 from .describe import safe_text
 from .evaluate import LiveTrial, Objective, evaluate, takes_trial
-from .executor import CompletedTrial, ResultBuffer, WorkersLost
+from .executor import CompletedTrial, ResultBuffer, WorkersLost, next_item
 from .process_pool import ProcessPool
 from .serialization import (
     Reply,
@@ -101,7 +101,7 @@ class FuturesExecutor:
     def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         while self._running:
             try:
-                number = self._done.get(block=not self._buffer and seconds != 0.0, timeout=seconds)
+                number = next_item(self._done, 0.0 if self._buffer else seconds)
             except queue.Empty:
                 break
             self._buffer.collect(self._finish, number)

@@ -16,7 +16,7 @@ from typing import Self
 from ..budget import Allowance
 from ..data.trial import Trial
 from .evaluate import LiveTrial, Objective, evaluate
-from .executor import CompletedTrial, ResultBuffer
+from .executor import CompletedTrial, ResultBuffer, next_item
 
 
 class ThreadExecutor:
@@ -44,7 +44,7 @@ class ThreadExecutor:
     def wait(self, seconds: float | None = None) -> list[CompletedTrial]:
         while self._running:
             try:
-                result = self._results.get(block=not self._buffer and seconds != 0.0, timeout=seconds)
+                result = next_item(self._results, 0.0 if self._buffer else seconds)
             except queue.Empty:
                 break
             self._buffer.collect(self._finish, result)
