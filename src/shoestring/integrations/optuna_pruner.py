@@ -105,7 +105,7 @@ def forecast_in(mirror: Mirror, frozen: FrozenTrial, probability: float) -> Prun
         return None
     context = mirror.context()
     curves = context.fits.curves
-    if curves is None:
+    if curves is None or not curves.trusted:
         return None
     number = mirror.rows.get(frozen.number, len(mirror.trials))
     trial = Trial(number, {**config, **mirror.space.target}, fidelity=dict(mirror.space.target))

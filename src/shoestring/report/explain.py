@@ -86,7 +86,7 @@ def next_method(context: SearchContext, method: Any) -> tuple[str, str, Mapping[
     if start is not None:
         return "successive halving", start.why, {"a model": "with so few results it would know little"}
     if modelled and context.in_initial_design:
-        known = context.data.finished
+        known = context.fits.learnt.finished
         why = f"a model needs some results first: {known} of {context.initial} are there"
         return "initial design", why, {"a model": "with so few results it would know nothing"}
     if isinstance(method, Auto):
@@ -103,8 +103,9 @@ def model_text(context: SearchContext) -> str:
     if context.in_initial_design:
         return f"none yet; it will be {type(model).__name__}"
     belief = context.belief(costs=False)
-    learnt = training_size(model, data.finished, len(context.space))
-    trials = plural(data.finished, "trial") if learnt is None else f"{learnt} of {plural(data.finished, 'trial')}"
+    known = context.fits.learnt.finished
+    learnt = training_size(model, known, len(context.space))
+    trials = plural(known, "trial") if learnt is None else f"{learnt} of {plural(known, 'trial')}"
     text = f"{type(model).__name__} of {trials}"
     if belief.hyperparameter_samples:
         text += f", {len(belief.hyperparameter_samples)} samples of its hyperparameters"

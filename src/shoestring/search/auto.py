@@ -5,7 +5,8 @@ gradient per unit of cost. Where learning curves are reported, and trials ask ``
 knows of noise (EQI), under the model of curves or, where that predicts better, the plain one. A trial is begun for the target
 fidelity, and ends as soon as its curve takes its chance away. On the tuning tables of recorded curves that was better than to
 choose the fidelity before a run: what the first epochs show is not known then. The regret at a quarter of the budget is .53 with
-EI, .52 with augmented EI (Huang et al. 2006) and .50 with EQI there (45 runs each); without fidelities it is .68.
+EI, .52 with augmented EI (Huang et al. 2006) and .50 with EQI there (45 runs each); without fidelities it is .68. Where early
+values turn out to mislead, complete runs alone count and no run is stopped early (``CurveFit.trusted``).
 """
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ class Auto(SearchMethod):
         """The acquisition for this context, and the reasons."""
         if context.space.fidelities:
             without = why_no_curves(context)
+            if without is None and context.fits.learnt is not context.data:
+                why = "runs that look good early do not end well here: complete runs alone count, and none is stopped early"
+                rejected = {"CFKG": "low fidelities mislead"}
+                return Decision(EQI(CURVE_COST_EXPONENT if context.cost_limited else 0.0), why, rejected)
             if without is None:
                 why = "learning curves are reported: a trial is begun for the target, and ends early if it cannot become the best"
                 rejected = {"CFKG": "it chooses how far a run goes before its first epoch is seen"}
@@ -113,7 +118,7 @@ def why_no_curves(context: SearchContext) -> str | None:
         return "too few learning curves were reported"
     if len(context.space.fidelities) > 1:
         return "there are several fidelities, and curves show one of them"
-    if not context.history.table.pruned and int(curves.data.at_target.sum()) >= ASKED_IN_VAIN:
+    if curves.trusted and not context.history.table.pruned and int(curves.data.at_target.sum()) >= ASKED_IN_VAIN:
         return "trials report, but they do not ask trial.should_stop()"
     return None
 

@@ -76,16 +76,23 @@ class LazyFits:
 
     @property
     def uses_subset(self) -> bool:
-        """Whether a belief was formed, and from a subset of the data."""
-        return "belief" in vars(self) and len(self.belief.data.y) < len(self.data.y)
+        """Whether a belief was formed, and from a subset of what it may learn from."""
+        return "belief" in vars(self) and len(self.belief.data.y) < len(self.learnt.y)
 
     @cached_property
     def belief(self) -> Belief:
         """The belief about the objective, without cost and spending."""
         rng = np.random.default_rng([self.seed, self.number, MCMC_STREAM])
         curves = self.curves
-        model = self.model if curves is None or not curves.chosen else CurveSurrogate(curves)
-        return fit_belief(self.data, self.encoding, model, self.warm_start, rng, self.seed)
+        model = self.model if curves is None or not curves.chosen or not curves.trusted else CurveSurrogate(curves)
+        return fit_belief(self.learnt, self.encoding, model, self.warm_start, rng, self.seed)
+
+    @cached_property
+    def learnt(self) -> Dataset:
+        """What the belief is learnt from: all of the data, or complete runs alone where others mislead (``CurveFit.trusted``)."""
+        if self.curves is None or self.curves.trusted or np.isfinite(self.data.gradients).any():
+            return self.data
+        return self.data.select(np.flatnonzero(self.data.at_target))
 
     @cached_property
     def curves(self) -> CurveFit | None:
@@ -141,8 +148,8 @@ class SearchContext:
     @property
     def in_initial_design(self) -> bool:
         """Whether trials of the initial design are missing, or nothing has succeeded yet."""
-        data = self.data
-        return not data.finished or data.finished + len(data.pending) < self.initial
+        learnt = self.fits.learnt
+        return not learnt.finished or learnt.finished + len(learnt.pending) < self.initial
 
     @property
     def cost_limited(self) -> bool:

@@ -20,7 +20,7 @@ FIDELITY_POWER = 3.0  # in the initial design, a fidelity's share of its target 
 
 def initial_suggestion(context: SearchContext, by: str, fidelities: bool = False) -> Suggestion:
     """A trial of the initial design: while ``context.in_initial_design``; with ``fidelities``, most are at low fidelities."""
-    started = context.data.finished + len(context.data.pending)
+    started = context.fits.learnt.finished + len(context.data.pending)
     why = f"space-filling start, {started + 1} of {context.initial}"
     if started >= context.initial:
         why, started = "nothing has succeeded yet", context.initial - 1

@@ -33,7 +33,8 @@ from ..data.dataset import Dataset
 from ..data.intermediate import SAME_FIDELITY, intermediate_values
 from ..data.trial import Trial
 from ..numerics import Array, special
-from ..surrogate.curves_study import CurveFit, Points, points_of
+from ..surrogate.curves_evidence import Points
+from ..surrogate.curves_study import CurveFit, points_of
 from .base import SearchContext, no_curves
 
 PRUNING_PROBABILITY = 0.025

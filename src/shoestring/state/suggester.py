@@ -45,7 +45,7 @@ from ..space.space import Config, Space
 from ..storage.base import Limits, QueuedConfig
 from ..surrogate.base import Surrogate, training_size
 from ..surrogate.belief import Belief, Spending
-from ..surrogate.curves_study import CurveMemo
+from ..surrogate.curves_study import CurveFit, CurveMemo
 from ..surrogate.gp import GP, FixedGP
 from ..termination.base import Rule, StopRule, Verdict
 from .effort import Effort, Level, counts_time
@@ -247,7 +247,7 @@ class Suggester:
         fits = LazyFits(
             partial(to_dataset, history), self._encode(space), model=model, cost_model=self.cost_model,
             warm_start=history.warm_start, seed=settings.seed, number=number,
-            curves=partial(self._curves.fit, history, self._encode(space)) if self._learns_curves(model, history) else no_curves,
+            curves=partial(self._fit_curves, history) if self._learns_curves(model, history) else no_curves,
         )  # fmt: skip
         return SearchContext(
             space=space, encoding=fits.encoding, history=history, fits=fits, visited=VisitedSet.of(history), number=number,
@@ -269,6 +269,12 @@ class Suggester:
         if not history.space.fidelities or type(model) not in (GP, FixedGP) or not isinstance(method, Auto | Bayes):
             return False
         return isinstance(method, Auto) or not method.acquisition.chooses_fidelity or isinstance(method.acquisition, TraceKG)
+
+    def _fit_curves(self, history: History) -> CurveFit | None:
+        """The model of curves; whether they can be trusted is not asked for a method that is made for them."""
+        found = self._curves.fit(history, self._encode(history.space))
+        made_for_curves = isinstance(self.method, Bayes) and isinstance(self.method.acquisition, TraceKG)
+        return replace(found, judged=False) if found is not None and made_for_curves else found
 
     def _encode(self, space: Space) -> Encoding:
         if self._encoding is None or self._encoding.space is not space:
@@ -358,6 +364,8 @@ class Suggester:
                 if is_start(trial):
                     return halving_forecast(context, trial, reports, self.state.live_reports)
                 curves = self._curves.fit(context.history, context.encoding)
+                if curves is not None and not curves.trusted:
+                    return None
                 if curves is not None and not curves.chosen and self.prune is not True:
                     curves = None
                 if curves is None and live:

@@ -21,24 +21,19 @@ from numpy.typing import NDArray
 from ..data.history import History
 from ..data.intermediate import SAME_FIDELITY, asked_again
 from ..data.trial import State, Trial
-from ..numerics import LOG_2PI, Array, one_thread, special
+from ..numerics import Array, one_thread, special
 from ..space.encoding import Encoding
 from ..space.parameters import Fidelity
 from ..space.space import Space
 from .curves import CurveLayout, Curves
+from .curves_evidence import MIN_CURVES, Points, beats_plain, tells_the_end
 from .curves_posterior import CurvePosterior, RunForecaster, fit_hyperparameters, robust_posterior
-from .gp import COLD_START_GROWTH, GP
+from .gp import COLD_START_GROWTH
 from .output_transform import KINDS, OutputTransform
 
-MIN_CURVES = 5  # with two points or more: fewer say nothing about the shape of a curve
 MAX_POINTS = 50  # of a curve; of more, so many are used, spread evenly over all epochs that were reported
 MAX_CURVES_FOR_TRANSFORM = 20  # that decide about the output transform
-MIN_POINTS_COMPARED = 4  # of a curve, to be compared: two show a half and an end
-MAX_CURVES_COMPARED = 30  # by which the model of curves is compared with the plain kernel
-OUTLIER_SHARE, OUTLIER_SPREAD = 0.05, 10.0  # of ends that no model foresees: so many, with so many times the deviation
 MAX_MEMO = 4  # fits that are kept
-
-Points = dict[float, float]  # time -> value, in the user's units
 
 
 def traced_fidelity(trials: Sequence[Trial], space: Space) -> str | None:
@@ -60,6 +55,7 @@ class StudyCurves:
     runs      for each curve the number of its run's first trial
     U         n x D, the configurations (the traced fidelity at its target)
     points    the points of each curve
+    failed    which runs have failed after some points
     """
 
     encoding: Encoding
@@ -69,6 +65,7 @@ class StudyCurves:
     runs: tuple[int, ...]
     U: Array
     points: tuple[Points, ...]
+    failed: NDArray[np.bool_]
 
     @property
     def usable(self) -> bool:
@@ -120,6 +117,13 @@ class StudyCurves:
         return reached & (np.abs(others - self.U) < SAME_FIDELITY).all(axis=1)
 
     @cached_property
+    def ended(self) -> list[Points]:
+        """The curves that have ended at the target, and those of runs that have failed: as with the worst value there."""
+        worst = {1.0: self.sign * math.inf}
+        found = zip(self.points, self.at_target, self.failed, strict=True)
+        return [points | worst if failed else points for points, complete, failed in found if complete or failed]
+
+    @cached_property
     def positive(self) -> bool:
         """Whether all values have a logarithm."""
         return all(self.sign * value > 0.0 for points in self.points for value in points.values())
@@ -144,6 +148,7 @@ def study_curves(trials: Sequence[Trial], history: History, encoding: Encoding) 
         return None
     runs: dict[int, Points] = {}
     first: dict[int, int] = {}
+    failed: dict[int, bool] = {}
     configs: dict[int, Array] = {}
     column = space.names.index(traced)
     for trial in trials:
@@ -154,6 +159,7 @@ def study_curves(trials: Sequence[Trial], history: History, encoding: Encoding) 
             points[float(trial.config[traced]) / float(parameter.goal)] = float(trial.value)
         if points:
             runs.setdefault(run, {}).update(points)
+            failed[run] = trial.state is State.FAILED
             if run not in configs:
                 configs[run] = space.encode(trial.config)
                 configs[run][column] = space.target_units[column]
@@ -162,6 +168,7 @@ def study_curves(trials: Sequence[Trial], history: History, encoding: Encoding) 
     return StudyCurves(
         encoding=encoding, traced=traced, goal=float(parameter.goal), sign=-1.0 if history.maximize else 1.0,
         runs=tuple(runs), U=np.array(list(configs.values())), points=tuple(runs.values()),
+        failed=np.array([failed[run] for run in runs], dtype=bool),
     )  # fmt: skip
 
 
@@ -187,6 +194,7 @@ class CurveFit:
     output: OutputTransform
     posterior: CurvePosterior
     chosen: bool = True  # by evidence, against the plain kernel
+    judged: bool = True  # whether ``trusted`` is asked
 
     @cached_property
     def incumbent(self) -> float | None:
@@ -231,35 +239,15 @@ class CurveFit:
         mean, covariance = posterior.parts_at(self.data.features(u[None, :]))
         return RunForecaster(posterior.shape, mean[0], covariance[0])
 
-    def beats_plain(self) -> bool:
-        """Whether curves predict how runs end, from their first halves and the other runs, better than the plain kernel does.
+    @cached_property
+    def trusted(self) -> bool:
+        """Whether what runs show on their way tells how they end (see ``curves_evidence``). True while nothing speaks against it.
 
-        By the density of each run's last value, left out together with the second half of its curve. The plain kernel knows the
-        ends and the middles of all runs, but for that one end.
+        With several fidelities a run to the end of one of them is no evaluation at the target, and this is not asked.
         """
-        curves, data = self.posterior.curves, self.data
-        long = np.flatnonzero(curves.lengths >= MIN_POINTS_COMPARED)
-        if len(long) < MIN_CURVES:
-            return False
-        long = long[np.unique(np.linspace(0, len(long) - 1, MAX_CURVES_COMPARED).round().astype(np.intp))]
-        half = curves.lengths // 2
-        mean, covariance = self.posterior.without_own()
-        own = 0.0
-        for row in long:
-            t, y, seen = curves.times[row], curves.values[row], half[row]
-            m, v = RunForecaster(self.posterior.shape, mean[row], covariance[row]).at(t[:seen], y[:seen], float(t[-1]))
-            own += log_density(y[-1] - m, v + self.posterior.shape.noise)
-        end_t = np.array([each[-1] for each in curves.times])
-        half_t, half_y = (np.array([part[row][half[row] - 1] for row in long]) for part in (curves.times, curves.values))
-        others = np.setdiff1d(np.arange(len(curves)), long)[:MAX_CURVES_COMPARED]
-        rows = np.concatenate([long, others, long])
-        Z = np.column_stack([curves.Z[rows], np.concatenate([end_t[long], end_t[others], half_t])])
-        y = np.concatenate([curves.last[long], curves.last[others], half_y])
-        count = int(data.groups.max()) + 1
-        plain = GP().fit(Z, y, np.append(data.groups, count), fidelities=(*data.fidelities, count)).posterior
-        variance = 1.0 / np.einsum("ij,ij->j", plain.R, plain.R)[: len(long)]  # leave-one-out: R&W, equation 5.12
-        off = variance * plain.alpha[: len(long)]
-        return own > float(sum(log_density(o, v) for o, v in zip(off, variance, strict=True)))
+        if not self.judged or len(self.data.encoding.space.fidelities) > 1:
+            return True
+        return tells_the_end(self.posterior, self.data.ended, np.flatnonzero(self.data.at_target), self.data.groups)
 
 
 @dataclass
@@ -293,7 +281,8 @@ class CurveMemo:
             known = study_curves(part, history, encoding)
             known = known if known is not None and known.usable and known.traced == data.traced else data
             kind, theta = fit_theta(known)
-            keep(self.thetas, key, (kind, theta, posterior_under(known, kind, theta).beats_plain()))
+            found = posterior_under(known, kind, theta).posterior
+            keep(self.thetas, key, (kind, theta, beats_plain(found, known.groups, known.fidelities)))
         kind, theta, chosen = self.thetas[key]
         if kind == "log" and not data.positive:
             kind, theta = fit_theta(data)
@@ -304,13 +293,6 @@ def posterior_under(data: StudyCurves, kind: str, theta: Array) -> CurveFit:
     """The fit to curves under known hyperparameters."""
     output = transform_of(data, kind)
     return CurveFit(data, output, robust_posterior(data.curves(output), CurveLayout(data.groups, data.fidelities), theta))
-
-
-def log_density(off: float, variance: float) -> float:
-    """Of a value that is off its mean by so much: normal, and now and then far off, so that one surprise does not decide."""
-    wide = OUTLIER_SPREAD**2 * variance
-    near, far = (-0.5 * (off**2 / each + math.log(each) + LOG_2PI) for each in (variance, wide))
-    return float(np.logaddexp(math.log1p(-OUTLIER_SHARE) + near, math.log(OUTLIER_SHARE) + far))
 
 
 def keep(memo: dict[tuple[int, ...], Any], key: tuple[int, ...], value: Any) -> None:
@@ -329,7 +311,10 @@ def fit_theta(data: StudyCurves) -> tuple[str, Array]:
     """The output transform with the highest likelihood, Jacobian included, and the hyperparameters under it."""
     kinds = [kind for kind in KINDS if kind != "log" or data.positive]
     spread = np.unique(np.linspace(0, len(data.runs) - 1, MAX_CURVES_FOR_TRANSFORM).round().astype(np.intp))
-    some = replace(data, runs=tuple(data.runs[k] for k in spread), U=data.U[spread], points=tuple(data.points[k] for k in spread))
+    some = replace(
+        data, runs=tuple(data.runs[k] for k in spread), U=data.U[spread], points=tuple(data.points[k] for k in spread),
+        failed=data.failed[spread],
+    )  # fmt: skip
     compared: list[tuple[float, str, Array]] = []
     for kind in kinds:
         output = transform_of(data, kind)
