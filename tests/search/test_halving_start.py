@@ -5,7 +5,7 @@ import math
 import pytest
 
 import shoestring as st
-from shoestring.search.halving_start import LENGTH, RUNGS, SHARE_OF_TRIALS, HalvingForecast, is_start
+from shoestring.search.halving_start import EVIDENCE, LENGTH, RUNGS, SHARE_OF_TRIALS, HalvingForecast, is_start
 
 INITIAL = 4
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 27))
@@ -185,3 +185,37 @@ def test_runs_that_can_go_on_are_stopped_and_gone_on_with():
     study = studied(space=space, trials=20)
     assert len(starts(study)) >= LENGTH * INITIAL - 1
     assert study.recommend().config["x"] == pytest.approx(0.3, abs=0.15)
+
+
+def first_is_best(config, trial):
+    """Of these, no later one goes on by its rank."""
+    for epoch in range(1, config["epochs"] + 1):
+        value = (0.0 if trial.number == 0 else 1.0 + config["x"]) + math.exp(-epoch / 6)
+        trial.report(value, epochs=epoch, cost=float(epoch))
+        if trial.should_stop():
+            break
+    return st.Outcome(value, cost=float(epoch))
+
+
+def test_if_too_few_reach_the_target_some_go_on_whatever_their_rank():
+    study = until(new(), first_is_best, LENGTH * INITIAL)
+    assert [trial.number for trial in study.history if trial.suggestion.get("plan") == EVIDENCE] == [3, 7]
+    assert [trial.config["epochs"] == 27 for trial in study.history[1:]] == [k in (3, 7) for k in range(1, 8)]
+    assert "to see how runs end" in study.history[3].suggestion["why"]
+
+
+def test_an_interruption_does_not_change_which_run_goes_on():
+    study, interrupted = new(), []
+
+    def objective(config, trial):
+        if trial.number == 1 and not interrupted:
+            interrupted.append(True)
+            raise KeyboardInterrupt
+        return first_is_best(config, trial)
+
+    with pytest.raises(KeyboardInterrupt):
+        until(study, objective, LENGTH * INITIAL)
+    until(study, objective, LENGTH * INITIAL + 1)
+    whole = until(new(), first_is_best, LENGTH * INITIAL)
+    kept = [trial.config for trial in study.history.trials if trial.state is not st.State.ABANDONED]
+    assert kept == [trial.config for trial in whole.history]

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search.auto import read_search_method
+from shoestring.search.auto import prepared, read_search_method
 from shoestring.search.halving_start import is_start
 from shoestring.surrogate.curves_evidence import (
     CLEAR_AGREEMENT,
     left_out_density,
     log_density,
     rank_agreement,
+    ranks_agree,
     value_until,
 )
 from shoestring.surrogate.gp import GP
@@ -27,29 +28,32 @@ def run(early, late):
 
 
 def test_ranks_are_compared_pair_by_pair():
-    assert rank_agreement([]) == rank_agreement([run(1, 1)]) == 1.0  # nothing speaks against it
-    assert rank_agreement([run(1, 1), run(2, 2), run(3, 3)]) == 1.0
-    assert rank_agreement([run(1, 3), run(2, 2), run(3, 1)]) == 0.0
-    assert rank_agreement([run(1, 1), run(2, 3), run(3, 2)]) == pytest.approx(2 / 3)
-    assert rank_agreement([run(1, 2), run(1, 3)]) == 1.0  # a tie decides nothing
+    assert rank_agreement([]) == rank_agreement([run(1, 1)]) == (1.0, 0)  # nothing speaks against it
+    assert rank_agreement([run(1, 1), run(2, 2), run(3, 3)]) == (1.0, 3)
+    assert rank_agreement([run(1, 3), run(2, 2), run(3, 1)]) == (0.0, 3)
+    assert rank_agreement([run(1, 1), run(2, 3), run(3, 2)]) == (pytest.approx(2 / 3), 3)
+    assert rank_agreement([run(1, 2), run(1, 3)]) == (1.0, 0)  # a tie decides nothing
 
 
 def test_at_most_times_the_order_has_to_be_that_of_the_end():
     crossing = [{1 / 27: 1, 1 / 9: 3, 1 / 3: 3, 1.0: 3}, {1 / 27: 2, 1 / 9: 2, 1 / 3: 2, 1.0: 2}]
-    assert rank_agreement(crossing) == 1.0
+    assert rank_agreement(crossing) == (1.0, 1)
     late = [{1 / 27: 1, 1 / 9: 1, 1 / 3: 3, 1.0: 3}, {1 / 27: 2, 1 / 9: 2, 1 / 3: 2, 1.0: 2}]
-    assert rank_agreement(late) == 0.0
+    assert rank_agreement(late) == (0.0, 1)
 
 
 def test_a_failed_run_is_the_worst_at_the_end():
-    assert rank_agreement([run(1, math.inf), run(2, 5)]) == 0.0
-    assert rank_agreement([run(3, math.inf), run(2, 5)]) == 1.0
-    assert rank_agreement([run(1, math.inf), run(2, math.inf)]) == 1.0  # two of them tell nothing
+    assert rank_agreement([run(1, math.inf), run(2, 5)]) == (0.0, 1)
+    assert rank_agreement([run(3, math.inf), run(2, 5)]) == (1.0, 1)
+    assert rank_agreement([run(1, math.inf), run(2, math.inf)]) == (1.0, 0)  # two of them tell nothing
+    assert ranks_agree([run(1, math.inf), run(2, 5)])  # it may have failed for another reason
+    assert not ranks_agree([run(1, math.inf), run(1, math.inf), run(1, math.inf), run(2, 5)])
+    assert not ranks_agree([run(1, 3), run(2, 2)])
 
 
 def test_runs_without_early_values_decide_nothing():
     assert math.isnan(value_until({0.5: 1.0}, 1 / 3))
-    assert rank_agreement([{0.5: 1.0, 1.0: 2.0}, {0.5: 2.0, 1.0: 1.0}]) == 1.0
+    assert rank_agreement([{0.5: 1.0, 1.0: 2.0}, {0.5: 2.0, 1.0: 1.0}]) == (1.0, 0)
 
 
 def test_the_density_of_left_out_values_is_that_of_conditioning_on_the_others():
@@ -108,7 +112,7 @@ def misled():
 def test_where_early_values_mislead_no_run_ends_early_and_complete_runs_alone_count(misled):
     context = misled.suggester.context()
     curves = context.fits.curves
-    assert rank_agreement(curves.data.ended) < CLEAR_AGREEMENT
+    assert rank_agreement(list(curves.data.ended.values()))[0] < CLEAR_AGREEMENT
     assert not curves.trusted
     assert context.fits.learnt.at_target.all()
     assert len(context.fits.learnt.y) == int(curves.data.at_target.sum())
@@ -150,3 +154,20 @@ def test_a_method_that_is_made_for_curves_is_not_asked(misled, monkeypatch):
     context = misled.suggester.context(misled.history)
     assert context.fits.curves.trusted
     assert context.fits.learnt is context.data
+
+
+def test_without_a_complete_result_everything_counts(misled):
+    """An interrupted run that had reported at the target is a curve to the end, but no result."""
+    context = misled.suggester.context()
+    data = context.data.select(np.flatnonzero(~context.data.at_target))
+    assert data.finished
+    fits = context.with_data(data).fits
+    assert not fits.curves.trusted
+    assert fits.learnt is data
+
+
+def test_what_was_stopped_for_early_values_may_be_tried_again(misled):
+    context = misled.suggester.context()
+    stopped = np.array(list(context.history.table.pruned.values()))
+    assert context.visited.contains(stopped).all()
+    assert not prepared(context).visited.contains(stopped).any()

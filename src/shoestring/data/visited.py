@@ -37,10 +37,10 @@ class VisitedSet:
         self.history, self.others = history, others
 
     @classmethod
-    def of(cls, history: History) -> VisitedSet:
-        """The points of the trials, of their intermediate values, and those at which pruned trials were asked."""
-        pruned = history.table.pruned
-        points = [each.u for each in history.intermediate] + [pruned[row] for row in sorted(pruned)]
+    def of(cls, history: History, pruned: bool = True) -> VisitedSet:
+        """The points of the trials and of their intermediate values; with ``pruned``, those at which pruned trials were asked."""
+        asked = history.table.pruned if pruned else {}
+        points = [each.u for each in history.intermediate] + [asked[row] for row in sorted(asked)]
         return cls(history, np.array(points).reshape(len(points), len(history.space)))
 
     def with_points(self, points: Array) -> VisitedSet:

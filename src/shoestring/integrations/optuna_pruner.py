@@ -6,8 +6,8 @@ is pruned when that probability is below ``probability``. Where it was below bef
 is below that share of what it was. What the further steps would cost does not enter. The rule is the one of
 ``trial.should_stop()`` in studies of this library (``search.pruning``), where ``probability`` is 0.025.
 
-There is no forecast, and no trial is pruned, while fewer than five other trials have a value as early in their runs, and while no
-trial has come to its last step.
+There is no forecast, and no trial is pruned, while fewer than five other trials have a value as early in their runs, while no
+trial has come to its last step, and where complete trials show that early values mislead (``surrogate.curves_evidence``).
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from ..acquisition.quantile_improvement import EQI
 from ..cost.auto import AutoCost
 from ..cost.base import CostModel, check_cost_model
 from ..data.trial import Suggestion
+from ..data.visited import VisitedSet
 from ..errors import MethodError
 from ..surrogate.belief import MAX_AUXILIARY_ROWS, spread_rows
 from .anchor import anchored
@@ -71,6 +72,7 @@ class Auto(SearchMethod):
         start = halving_suggestion(context) if context.space.fidelities else None
         if start is not None:
             return start
+        context = prepared(context)
         decision = self.decide(context)
         suggestion = Bayes(decision.acquisition, cautious=True).suggest(context)
         if decision.acquisition.chooses_fidelity and context.space.fidelities:
@@ -107,6 +109,13 @@ class Auto(SearchMethod):
         why = "costs differ and can be predicted: they count as soon as there is little left to gain"
         rejected["EI per unit cost"] = "the budget is not in cost, so that every trial counts alike"
         return Decision(CostAdjustedEI(), why, rejected)
+
+
+def prepared(context: SearchContext) -> SearchContext:
+    """The context to decide in: where early values mislead, runs that were stopped for them may be tried again."""
+    if not context.space.fidelities or context.fits.learnt is context.data:
+        return context
+    return replace(context, visited=VisitedSet.of(context.history, pruned=False))
 
 
 def why_no_curves(context: SearchContext) -> str | None:

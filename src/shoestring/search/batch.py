@@ -17,7 +17,7 @@ from ..cost.incremental import started_runs
 from ..data.trial import Suggestion, Trial
 from ..errors import NothingFits, SpaceExhausted
 from ..numerics import Array
-from .auto import Auto
+from .auto import Auto, prepared
 from .base import Method, SearchContext
 from .bayes import Bayes
 from .budget_filter import filter_by_budget
@@ -38,6 +38,7 @@ def suggest_many(method: Method, context: SearchContext, count: int) -> list[Sug
             break
         suggestions.append(filter_by_budget(start, after))
     if isinstance(method, Auto) and context.space.fidelities:
+        context = prepared(context)
         method = method.choice(context)
     for _ in range(count - len(suggestions)):
         after = with_suggestions(context, suggestions)

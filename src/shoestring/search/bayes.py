@@ -55,9 +55,9 @@ class Bayes(SearchMethod):
         return Suggestion(
             context.space.decode(u),
             by=name,
-            why=f"highest {name} under a model of {context.data.finished} trials",
+            why=f"highest {name} under a model of {context.fits.learnt.finished} trials",
             **expectations(u, belief, context),
-            model=belief.to_warm_start(len(context.data.y)) | carried_warm_start(belief) | dict(selection.warm_start),
+            model=belief.to_warm_start(belief.n_trials) | carried_warm_start(belief) | dict(selection.warm_start),
             front=short_front(belief, optimizer, u) if belief.cost is not None and not free else None,
         )
 

@@ -9,9 +9,7 @@ Why: on the tuning tables of recorded curves the regret at a twentieth, a tenth 
 with this start, and 3.41, 1.20 and .52 with runs of fixed lengths (48 runs each). A longer start was no better.
 
 Ranks may mislead: curves cross, or a bias turns their order round. Where complete runs show that, no more runs end early. To have
-such evidence, one run in each initial design's length goes on to the target whatever its rank, if too few have got there. That
-costs a little: on the tuning tables the regret at a quarter is .54 with it (48 runs). On the planted traps it is the difference
-between a regret several times that of a search without fidelities and one that is as low.
+such evidence, after each initial design's length one run goes on to the target whatever its rank, if too few have got there.
 
 It needs a budget in cost or time (else a run of one epoch counts as much as a full one), reports, and trials that ask
 ``trial.should_stop()``.
@@ -26,8 +24,8 @@ from typing import Any
 
 from ..data.intermediate import SAME_FIDELITY
 from ..data.trial import State, Suggestion, Trial
-from ..surrogate.curves_evidence import rank_agreement
-from ..surrogate.curves_study import ended_trials, study_curves, traced_fidelity
+from ..surrogate.curves_evidence import ranks_agree
+from ..surrogate.curves_study import traced_fidelity
 from .base import SearchContext
 from .initial_design import affordable_space_filling, costs_are_known, linear_cost, space_filling
 from .pruning import PruningForecast
@@ -40,6 +38,7 @@ SHARE_OF_TRIALS = 8  # at most one in so many of the trials that a budget has ro
 CONFIGS_PER_RUN = 10  # a space with fewer is searched without this start, which leaves most of what it tries unfinished
 RAN_IN_VAIN = 2  # runs that went on to the target although their rank was too low: it seems that trials do not ask
 PLAN = {"start": "halving"}
+EVIDENCE = {**PLAN, "evidence": True}  # of a run that goes on to the target whatever its rank
 
 Reports = Sequence[Mapping[str, Any]]
 
@@ -61,13 +60,22 @@ def halving_suggestion(context: SearchContext) -> Suggestion | None:
         u = affordable_space_filling(context, limit)
         if linear_cost(context, u[None, :])[0] > limit:
             return None
-    why = f"space-filling start, {number + 1} of {count}: it goes on while it is among the best third"
-    return Suggestion(space.decode(u), by="Halving", why=why, plan=PLAN)
+    why = f"space-filling start, {number + 1} of {count}: "
+    if is_evidence(context, number):
+        return Suggestion(space.decode(u), by="Halving", why=why + "it goes on to the target, to see how runs end", plan=EVIDENCE)
+    return Suggestion(space.decode(u), by="Halving", why=why + "it goes on while it is among the best third", plan=PLAN)
 
 
 def is_start(trial: Trial) -> bool:
     """Whether a trial is a run of this start."""
-    return trial.suggestion.get("plan") == PLAN
+    return trial.suggestion.get("plan") in (PLAN, EVIDENCE)
+
+
+def is_evidence(context: SearchContext, number: int) -> bool:
+    """Whether a run of the start, of which there were ``number``, is to go on to the target whatever its rank."""
+    turn, rest = divmod(number + 1, context.initial)
+    curves = context.curves_so_far
+    return rest == 0 and (curves is None or int(curves.at_target.sum()) < turn)
 
 
 def trials_do_not_ask(context: SearchContext) -> bool:
@@ -76,10 +84,10 @@ def trials_do_not_ask(context: SearchContext) -> bool:
     found = 0
     for trial in context.history.trials:
         ended = is_start(trial) and trial.state is State.DONE and trial.config[name] == context.space.target[name]
-        if ended and not goes_on(context, trial.number):
+        if ended:
             earlier = [(other.number, other.reports) for other in compared(context) if other.number < trial.number]
             ranked = ranks(context, trial.reports, earlier)
-            found += any(each.should_prune for each in ranked)
+            found += any(each.should_prune for each in ranked) and not goes_on(context, trial)
     return found >= RAN_IN_VAIN
 
 
@@ -108,28 +116,25 @@ def halving_forecast(
 ) -> HalvingForecast | None:
     """The forecast for a run of this start at the highest rung that it has reached; None before the first.
 
-    None too for a run that goes on to the target whatever its rank.
+    None too where a run goes on whatever its rank.
 
     live   what running trials of this process have reported so far
     """
-    if goes_on(context, trial.number):
-        return None
     known = {other.number: other.reports for other in compared(context)} | dict(live or {})
     others = [(number, found) for number, found in known.items() if number != trial.number]
-    return next(ranks(context, reports, others), None)
+    found = next(ranks(context, reports, others), None)
+    return None if found is not None and found.should_prune and goes_on(context, trial) else found
 
 
-def goes_on(context: SearchContext, number: int) -> bool:
+def goes_on(context: SearchContext, trial: Trial) -> bool:
     """Whether a run of the start goes on to the target whatever its rank: as evidence, or since ranks were seen to mislead.
 
-    This depends on the trials before it alone.
+    By the trials before it that have ended.
     """
-    earlier = [trial for trial in ended_trials(context.history) if trial.number < number]
-    curves = study_curves(earlier, context.history, context.encoding)
-    if curves is None:
-        return False
-    turn, rest = divmod(number + 1, context.initial)
-    return (rest == 0 and int(curves.at_target.sum()) < turn) or rank_agreement(curves.ended) < 0.5
+    if trial.suggestion.get("plan") == EVIDENCE:
+        return True
+    curves = context.curves_so_far
+    return curves is not None and not ranks_agree([points for run, points in curves.ended.items() if run < trial.number])
 
 
 def compared(context: SearchContext) -> Iterator[Trial]:

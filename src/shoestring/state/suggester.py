@@ -274,7 +274,7 @@ class Suggester:
         """The model of curves; whether they can be trusted is not asked for a method that is made for them."""
         found = self._curves.fit(history, self._encode(history.space))
         made_for_curves = isinstance(self.method, Bayes) and isinstance(self.method.acquisition, TraceKG)
-        return replace(found, judged=False) if found is not None and made_for_curves else found
+        return found.unjudged if found is not None and made_for_curves else found
 
     def _encode(self, space: Space) -> Encoding:
         if self._encoding is None or self._encoding.space is not space:
@@ -363,7 +363,7 @@ class Suggester:
                 context = self.context(budget=budget)
                 if is_start(trial):
                     return halving_forecast(context, trial, reports, self.state.live_reports)
-                curves = self._curves.fit(context.history, context.encoding)
+                curves = self._fit_curves(context.history)
                 if curves is not None and not curves.trusted:
                     return None
                 if curves is not None and not curves.chosen and self.prune is not True:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,9 @@ MIN_CURVES = 5  # with two points or more: fewer say nothing about the shape of 
 MIN_POINTS_COMPARED = 4  # of a curve, to be compared: two show a half and an end
 MAX_CURVES_COMPARED = 30
 MIN_COMPLETE_RUNS = 5  # for a comparison by models
-CLEAR_AGREEMENT = 0.75  # of early ranks with those at the end: then no model is asked
-MIN_LOG_ODDS = 2.0  # by which complete runs alone must predict better: less is chance
+CLEAR_AGREEMENT = 2 / 3  # of early ranks with those at the end: then no model is asked
+MIN_PAIRS_WITH_FAILED = 3  # where fewer than two runs are complete, and the others have failed
+MIN_LOG_ODDS = 3.0  # by which complete runs alone must predict better: less is chance
 EARLY_TIMES = (1 / 27, 1 / 9, 1 / 3)  # shares of the target at which ranks are compared with those at the end
 OUTLIER_SHARE, OUTLIER_SPREAD = 0.05, 10.0  # of ends that no model foresees: so many, with so many times the deviation
 
@@ -83,24 +83,37 @@ def tells_the_end(
     ended      the curves that are compared by rank: of complete runs, and of failed ones with an infinite value at the end
     complete   the rows of complete runs
     """
-    agreement = rank_agreement([ended[row] for row in spread(np.arange(len(ended)))])
     if len(complete) < MIN_COMPLETE_RUNS:
-        return agreement >= 0.5
-    return agreement >= CLEAR_AGREEMENT or predicts_ends(posterior, complete, groups)
+        return ranks_agree(ended)
+    return rank_agreement(ended)[0] >= CLEAR_AGREEMENT or predicts_ends(posterior, complete, groups)
 
 
-def rank_agreement(ended: Sequence[Points]) -> float:
-    """The share of pairs of runs to the end that have the order at the end that they had early, at most of EARLY_TIMES.
+def ranks_agree(ended: Sequence[Points]) -> bool:
+    """Whether at least half of all pairs of runs have the order at the end that they had early; True while there is no evidence.
 
-    1 while there is no pair. Real tables of learning curves have .7 to .95, the planted traps .1 to .5.
+    One run that failed and one that did not are none: runs fail for other reasons too.
     """
-    votes = []
-    for one, other in combinations(ended, 2):
-        end = np.sign(one[max(one)] - other[max(other)]) if one[max(one)] != other[max(other)] else 0.0  # both may be infinite
-        early = [value_until(one, time) - value_until(other, time) for time in EARLY_TIMES]
-        votes.append(np.sign(sum(np.sign(each * end) for each in early if math.isfinite(each))))
-    decided = np.abs(votes).sum()
-    return float(np.maximum(votes, 0.0).sum() / decided) if decided else 1.0
+    complete = sum(math.isfinite(each[max(each)]) for each in ended)
+    agreement, pairs = rank_agreement(ended)
+    return agreement >= 0.5 or (complete < 2 and pairs < MIN_PAIRS_WITH_FAILED)
+
+
+def rank_agreement(ended: Sequence[Points]) -> tuple[float, int]:
+    """The share of pairs of runs to the end that have the order there that they had early, at most of EARLY_TIMES.
+
+    And how many pairs decide; 1 while there is none. Tables of real learning curves have .7 to .95, the planted traps .1 to .5.
+    """
+    rows = spread(np.arange(len(ended)))
+    if len(rows) < 2:
+        return 1.0, 0
+    early = np.array([[value_until(ended[row], time) for time in EARLY_TIMES] for row in rows])
+    ends = np.array([ended[row][max(ended[row])] for row in rows])
+    one, other = np.triu_indices(len(rows), 1)
+    equal = ends[one] == ends[other]  # both may be infinite
+    order = np.where(equal, 0.0, np.sign(np.where(equal, 0.0, ends[one]) - np.where(equal, 0.0, ends[other])))
+    votes = np.sign(np.nansum(np.sign(early[one] - early[other]) * order[:, None], axis=1))
+    decided = int(np.abs(votes).sum())
+    return (float((votes > 0).sum() / decided) if decided else 1.0), decided
 
 
 def value_until(points: Points, time: float) -> float:

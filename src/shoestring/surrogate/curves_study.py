@@ -111,17 +111,17 @@ class StudyCurves:
 
     @cached_property
     def at_target(self) -> NDArray[np.bool_]:
-        """Which curves have ended at the target of all fidelities."""
+        """Which curves have ended at the target of all fidelities, and have not failed there."""
         others = self.encoding.space.at_target(self.U)
         reached = np.array([max(each) > 1.0 - SAME_FIDELITY for each in self.points], dtype=bool)
-        return reached & (np.abs(others - self.U) < SAME_FIDELITY).all(axis=1)
+        return reached & ~self.failed & (np.abs(others - self.U) < SAME_FIDELITY).all(axis=1)
 
     @cached_property
-    def ended(self) -> list[Points]:
-        """The curves that have ended at the target, and those of runs that have failed: as with the worst value there."""
+    def ended(self) -> dict[int, Points]:
+        """By run, the curves that have ended at the target, and those of runs that have failed: with the worst value there."""
         worst = {1.0: self.sign * math.inf}
-        found = zip(self.points, self.at_target, self.failed, strict=True)
-        return [points | worst if failed else points for points, complete, failed in found if complete or failed]
+        found = zip(self.runs, self.points, self.at_target, self.failed, strict=True)
+        return {run: points | worst if failed else points for run, points, complete, failed in found if complete or failed}
 
     @cached_property
     def positive(self) -> bool:
@@ -159,10 +159,10 @@ def study_curves(trials: Sequence[Trial], history: History, encoding: Encoding) 
             points[float(trial.config[traced]) / float(parameter.goal)] = float(trial.value)
         if points:
             runs.setdefault(run, {}).update(points)
-            failed[run] = trial.state is State.FAILED
             if run not in configs:
                 configs[run] = space.encode(trial.config)
                 configs[run][column] = space.target_units[column]
+        failed[run] = trial.state is State.FAILED
     if not runs:
         return None
     return StudyCurves(
@@ -247,7 +247,14 @@ class CurveFit:
         """
         if not self.judged or len(self.data.encoding.space.fidelities) > 1:
             return True
-        return tells_the_end(self.posterior, self.data.ended, np.flatnonzero(self.data.at_target), self.data.groups)
+        with one_thread():
+            ended, complete = list(self.data.ended.values()), np.flatnonzero(self.data.at_target)
+            return tells_the_end(self.posterior, ended, complete, self.data.groups)
+
+    @cached_property
+    def unjudged(self) -> CurveFit:
+        """The same, trusted in any case."""
+        return replace(self, judged=False)
 
 
 @dataclass
