@@ -16,7 +16,7 @@ scalars = draws.one_of(
 )
 options = draws.one_of(
     scalars,
-    draws.lists(scalars, max_size=2).map(lambda items: ["a list", *items]),
+    draws.lists(scalars, max_size=2, unique_by=json.dumps).map(lambda items: ["a list", *items]),  # alone, it is all options
     draws.dictionaries(draws.text(max_size=2), scalars, max_size=2),
 )
 
@@ -112,8 +112,10 @@ def configs(draw, space):
 
 
 def values(parameter):
-    if parameter.levels is not None and (isinstance(parameter, st.Choice) or parameter.step is not None):
+    if isinstance(parameter, st.Choice):
         return draws.sampled_from(values_of(parameter))
+    if parameter.levels is not None and parameter.step is not None:  # there may be a million of them
+        return draws.integers(0, count_of(parameter) - 1).map(lambda k: value_of(parameter, k))
     if parameter.whole:
         return draws.integers(parameter.low, parameter.high)
     return draws.floats(parameter.low, parameter.high)
@@ -123,9 +125,16 @@ def values_of(parameter):
     """All values of a discrete parameter."""
     if isinstance(parameter, st.Choice):
         return list(parameter.options)
-    step = 1 if parameter.step is None else parameter.step
-    count = int((parameter.high - parameter.low) / step + 1e-6) + 1
-    return [parameter.check(min(parameter.low + k * step, parameter.high), "x") for k in range(count)]
+    return [value_of(parameter, k) for k in range(count_of(parameter))]
+
+
+def count_of(parameter):
+    return int((parameter.high - parameter.low) / (parameter.step or 1) + 1e-6) + 1
+
+
+def value_of(parameter, k):
+    """The value number k of a range."""
+    return parameter.check(min(parameter.low + k * (parameter.step or 1), parameter.high), "x")
 
 
 def is_active(parameter, config):
