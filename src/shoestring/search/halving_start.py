@@ -1,170 +1,143 @@
-"""The start of a search along learning curves: space-filling runs for the target, most of which end after their first epochs.
+"""The start of a search along learning curves: successive halving of space-filling configs.
 
-Asynchronous successive halving (Li et al. 2020, "A system for massively parallel hyperparameter tuning"), without a plan of how
-many go on: at the rungs target / ETA^k, k = RUNGS, ..., 1, a run goes on if its value is among the best 1 / ETA of those that
-have got there. The best so far always goes on. So a few long runs show what the best configs reach, and many short ones show
-where to look.
+One bracket, as Hyperband has them (Li et al. 2018, see ``hyperband``): CONFIGS configs get target / ETA^3 each, the best third of
+them three times as much, and so on, until one of them reaches the target. So many configs are seen for the cost of three or four
+full runs, before a model is asked. A config that is promoted begins anew, unless its run can go on.
 
-Why: on the tuning tables of recorded curves the regret at a twentieth, a tenth and a quarter of the budget was 1.94, .95 and .50
-with this start, and 3.41, 1.20 and .52 with runs of fixed lengths (48 runs each). A longer start was no better.
+Why: on the tuning tables of recorded curves the regret at a twentieth, a tenth and a quarter of the budget was 1.19, .80 and .43
+with it. It was 1.86, 1.29 and .58 where each run went on at once while it was among the best third of those before it, since the
+first ones, with none to be compared with, all went on (24 runs each). With 27 configs it was worse than with 15.
 
-Ranks may mislead: curves cross, or a bias turns their order round. Where complete runs show that, no more runs end early. To have
-such evidence, after each initial design's length one run goes on to the target whatever its rank, if too few have got there.
+Ranks may mislead: curves cross, or a bias turns their order round. So one more config goes to the target: one from the middle of
+the lowest rung, the one that is expected to cost least. If it ends better than those that were ahead of it, this is evidence that
+early values mislead (``surrogate.curves_evidence``).
 
-It needs a budget in cost or time (else a run of one epoch counts as much as a full one), reports, and trials that ask
-``trial.should_stop()``.
+It needs a budget in cost or time (else a run of one epoch counts as much as a full one) and trials that report. The first trial
+shows whether they do. The state of the start is read from the history, since each suggestion carries a plan with its place.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
-from ..data.intermediate import SAME_FIDELITY
+import numpy as np
+
 from ..data.trial import State, Suggestion, Trial
-from ..surrogate.curves_evidence import ranks_agree
+from ..space.parameters import Fidelity
 from ..surrogate.curves_study import traced_fidelity
 from .base import SearchContext
-from .initial_design import affordable_space_filling, costs_are_known, linear_cost, space_filling
-from .pruning import PruningForecast
+from .hyperband import HyperbandState, Job, Rung, resource_amounts
+from .initial_design import affordable_space_filling, cheaper_by_names, costs_are_known, linear_cost, space_filling
 
 ETA = 3.0
-RUNGS = 4  # the lowest is 1 / 81 of the target: before it, a value of a long run says too little
-LENGTH = 2  # runs, in units of the study's initial design
-LARGEST_RUN = 0.1  # of what is left of the budget: where a full run is expected to cost more, runs have fixed lengths
-SHARE_OF_TRIALS = 8  # at most one in so many of the trials that a budget has room for is a run of the start
+PROMOTIONS = 3  # the lowest rung is 1 / 27 of the target
+CONFIGS = 15  # on the lowest rung
+LARGEST_RUN = 0.05  # of what is left of the budget: a config whose full run is expected to cost more is not tried
+SHARE_OF_TRIALS = 4  # at most one in so many of the trials that a budget has room for is a run of the start
 CONFIGS_PER_RUN = 10  # a space with fewer is searched without this start, which leaves most of what it tries unfinished
-RAN_IN_VAIN = 2  # runs that went on to the target although their rank was too low: it seems that trials do not ask
-PLAN = {"start": "halving"}
-EVIDENCE = {**PLAN, "evidence": True}  # of a run that goes on to the target whatever its rank
-
-Reports = Sequence[Mapping[str, Any]]
+MAX_REPLACED = 2  # failed runs of a rung for which the next best configs are promoted
+MAX_CONFIGS = 2 * CONFIGS  # on the lowest rung, where workers would else wait for the runs of a rung
+SCHEME = "start by halving"
+EVIDENCE = "evidence"  # in the plan of the run that goes to the target whatever its rank
+WHY = "start by successive halving: "
 
 
 def halving_suggestion(context: SearchContext) -> Suggestion | None:
-    """The next run of the start; None where it does not apply, and when it is over."""
-    if context.warm_start is not None or not context.prunes or not context.cost_limited or not costs_are_known(context):
+    """The next run of the start; None where it does not apply, and when it is over.
+
+    While workers wait for the runs of a rung, further configs are tried on the lowest one. Then a model takes over, and the start
+    goes on as soon as the rung has ended.
+    """
+    space, data = context.space, context.data
+    if not context.prunes or not context.cost_limited or len(space.fidelities) != 1:
         return None
-    space, data, spending = context.space, context.data, context.spending
-    count, number = LENGTH * context.initial, data.finished + len(data.failed) + len(data.pending)
-    if spending is not None and spending.trials is not None:
-        count = min(count, int(spending.trials) // SHARE_OF_TRIALS)
-    if number >= count or len(space.fidelities) != 1 or space.cardinality() < CONFIGS_PER_RUN * count:
+    state, known = HyperbandState(context.history, SCHEME), data.finished + len(data.failed)
+    modelled, configs = context.warm_start is not None, len(state.trials(0, 0))
+    if not configs and (modelled or known >= CONFIGS):
         return None
-    if traced_fidelity(context.history.trials, space) is None or trials_do_not_ask(context):
+    if known and traced_fidelity(context.history.trials, space) is None:
         return None
-    u, limit = space_filling(context), math.log(max(LARGEST_RUN * context.affordable, 1e-300))
-    if linear_cost(context, u[None, :])[0] > limit:
-        u = affordable_space_filling(context, limit)
+    rungs = rungs_of_start(context)
+    if rungs is None or space.cardinality() < CONFIGS_PER_RUN * CONFIGS:
+        return None
+    if configs < CONFIGS:
+        return None if modelled else new_run(context, state, rungs)
+    for number in range(1, len(rungs)):
+        if state.has_running(0, number - 1):
+            return None if modelled or configs >= MAX_CONFIGS else new_run(context, state, rungs)
+        there = state.trials(0, number)
+        lost = min(sum(trial.state is State.FAILED for trial in there.values()), MAX_REPLACED)
+        size = rungs[number].count + lost
+        job = state.promotion(0, number, size) if len(there) < size else None
+        if job is not None and job.promoted is not None:
+            rank, among = job.rank
+            why = f"{WHY}number {rank} of {among} goes on, to rung {number + 1} of {len(rungs)}"
+            return suggestion(context, job.promoted.config, job, rungs, why)
+    return evidence_run(context, state, rungs)
+
+
+def rungs_of_start(context: SearchContext) -> list[Rung] | None:
+    """From the lowest to the target; None where there are too few amounts, or where the budget has room for too few trials."""
+    (name,) = context.space.fidelities
+    fidelity, spending = context.space[name], context.spending
+    assert isinstance(fidelity, Fidelity)
+    if fidelity.goal <= 0:
+        return None
+    amounts = sorted(set(resource_amounts(fidelity, name, ETA)[: PROMOTIONS + 1]))
+    if len(amounts) < 2:
+        return None
+    rungs = [Rung(math.ceil(CONFIGS / ETA**k), amount) for k, amount in enumerate(amounts[:-1])] + [Rung(1, amounts[-1])]
+    trials = spending.trials if spending is not None else None
+    return None if trials is not None and SHARE_OF_TRIALS * (sum(rung.count for rung in rungs) + 1) > trials else rungs
+
+
+def new_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) -> Suggestion | None:
+    """A new config on the lowest rung; None where full runs are too expensive for this start."""
+    u = space_filling(context)
+    if not costs_are_known(context):
+        u, _ = cheaper_by_names(context, u)
+    else:
+        limit = math.log(max(LARGEST_RUN * context.affordable, 1e-300))
         if linear_cost(context, u[None, :])[0] > limit:
-            return None
-    why = f"space-filling start, {number + 1} of {count}: "
-    if is_evidence(context, number):
-        return Suggestion(space.decode(u), by="Halving", why=why + "it goes on to the target, to see how runs end", plan=EVIDENCE)
-    return Suggestion(space.decode(u), by="Halving", why=why + "it goes on while it is among the best third", plan=PLAN)
+            u = affordable_space_filling(context, limit)
+            if linear_cost(context, u[None, :])[0] > limit:
+                return None
+    job = state.new_configuration(0)
+    why = f"{WHY}config {job.config + 1} of {max(CONFIGS, job.config + 1)} on the lowest rung; the best third go on"
+    return suggestion(context, context.space.decode(u), job, rungs, why)
+
+
+def evidence_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) -> Suggestion | None:
+    """A config from the middle of the lowest rung, at the target, whatever its rank; None if there was one."""
+    if any(plan_of(trial).get(EVIDENCE) for trial in context.history.trials):
+        return None
+    ranked, lowest, ended = state.ranked(0, 0), state.trials(0, 0), state.trials(0, len(rungs) - 1)
+    middle = [config for config in ranked[len(ranked) // 3 : math.ceil(2 * len(ranked) / 3)] if config not in ended]
+    if len(ranked) < ETA or not middle:
+        return None
+    points = context.space.at_target(np.array([context.space.encode(lowest[config].config) for config in middle]))
+    config = middle[int(linear_cost(context, points).argmin())]
+    rank = ranked.index(config) + 1
+    why = f"{WHY}number {rank} of {len(ranked)} goes to the target too, to see how runs end"
+    job = Job(0, len(rungs) - 1, config, lowest[config], (rank, len(ranked)))
+    return suggestion(context, lowest[config].config, job, rungs, why, evidence=True)
+
+
+def suggestion(
+    context: SearchContext, config: Mapping[str, Any], job: Job, rungs: list[Rung], why: str, *, evidence: bool = False
+) -> Suggestion:
+    """A config on the rung of a job."""
+    (name,) = context.space.fidelities
+    plan = job.plan(SCHEME) | ({EVIDENCE: True} if evidence else {})
+    return Suggestion({**config, name: rungs[job.rung].amount}, by="Halving", why=why, plan=plan)
+
+
+def plan_of(trial: Trial) -> Mapping[str, Any]:
+    return trial.suggestion.get("plan") or {}
 
 
 def is_start(trial: Trial) -> bool:
-    """Whether a trial is a run of this start."""
-    return trial.suggestion.get("plan") in (PLAN, EVIDENCE)
-
-
-def is_evidence(context: SearchContext, number: int) -> bool:
-    """Whether a run of the start, of which there were ``number``, is to go on to the target whatever its rank."""
-    turn, rest = divmod(number + 1, context.initial)
-    curves = context.curves_so_far
-    return rest == 0 and (curves is None or int(curves.at_target.sum()) < turn)
-
-
-def trials_do_not_ask(context: SearchContext) -> bool:
-    """Whether several runs have reached the target that should have ended at a rung, by the runs before them."""
-    name = next(iter(context.space.fidelities))
-    found = 0
-    for trial in context.history.trials:
-        ended = is_start(trial) and trial.state is State.DONE and trial.config[name] == context.space.target[name]
-        if ended:
-            earlier = [(other.number, other.reports) for other in compared(context) if other.number < trial.number]
-            ranked = ranks(context, trial.reports, earlier)
-            found += any(each.should_prune for each in ranked) and not goes_on(context, trial)
-    return found >= RAN_IN_VAIN
-
-
-@dataclass(frozen=True, kw_only=True)
-class HalvingForecast(PruningForecast):
-    """Where a run stands among those that have got as far; nothing is said about its chance to become the best.
-
-    rank, count   its place among so many runs, its own included: 1 is the best
-    """
-
-    probability: float = math.nan
-    rank: int
-    count: int
-
-    @property
-    def should_prune(self) -> bool:
-        return self.rank > max(1, math.floor(self.count / ETA))
-
-    @property
-    def reason(self) -> str:
-        return f"its value is number {self.rank} of the {self.count} runs that have got as far"
-
-
-def halving_forecast(
-    context: SearchContext, trial: Trial, reports: Reports, live: Mapping[int, Reports] | None = None
-) -> HalvingForecast | None:
-    """The forecast for a run of this start at the highest rung that it has reached; None before the first.
-
-    None too where a run goes on whatever its rank.
-
-    live   what running trials of this process have reported so far
-    """
-    known = {other.number: other.reports for other in compared(context)} | dict(live or {})
-    others = [(number, found) for number, found in known.items() if number != trial.number]
-    found = next(ranks(context, reports, others), None)
-    return None if found is not None and found.should_prune and goes_on(context, trial) else found
-
-
-def goes_on(context: SearchContext, trial: Trial) -> bool:
-    """Whether a run of the start goes on to the target whatever its rank: as evidence, or since ranks were seen to mislead.
-
-    By the trials before it that have ended.
-    """
-    if trial.suggestion.get("plan") == EVIDENCE:
-        return True
-    curves = context.curves_so_far
-    return curves is not None and not ranks_agree([points for run, points in curves.ended.items() if run < trial.number])
-
-
-def compared(context: SearchContext) -> Iterator[Trial]:
-    """The trials whose reports count. The config of an interrupted one is asked again, and must not be compared with itself."""
-    return (trial for trial in context.history.trials if trial.state is not State.ABANDONED)
-
-
-def ranks(context: SearchContext, reports: Reports, others: Sequence[tuple[int, Reports]]) -> Iterator[HalvingForecast]:
-    """Where a run stands at each rung that it has reached below the target, the highest one first."""
-    name = next(iter(context.space.fidelities))
-    goal, sign = float(context.space.target[name]), -1.0 if context.history.maximize else 1.0
-    for k in range(1, RUNGS + 1):
-        at = next((each for each in reports if time_of(each, name, goal) >= ETA**-k - SAME_FIDELITY), None)
-        if at is None or time_of(at, name, goal) > 1.0 - SAME_FIDELITY:
-            continue
-        now = time_of(at, name, goal)
-        values = [sign * value for _, found in others if (value := value_at(found, name, goal, now)) is not None]
-        yield HalvingForecast(rank=1 + sum(value < sign * float(at["value"]) for value in values), count=len(values) + 1)
-
-
-def time_of(report: Mapping[str, Any], name: str, goal: float) -> float:
-    """When a report was made, as a share of the target; below 0 if it does not say."""
-    return float(report["fidelity"][name]) / goal if name in report["fidelity"] else -1.0
-
-
-def value_at(reports: Reports, name: str, goal: float, time: float) -> float | None:
-    """The last value until a time; None if the run has not got so far."""
-    if not reports or time_of(reports[-1], name, goal) < time - SAME_FIDELITY:
-        return None
-    for report in reversed(reports):
-        if 0.0 <= time_of(report, name, goal) <= time + SAME_FIDELITY:
-            return float(report["value"])
-    return None
+    """Whether a trial is a run of this start: it ends where it was asked to end. Earlier versions wrote another plan."""
+    return plan_of(trial).get("scheme") == SCHEME or plan_of(trial).get("start") == "halving"

@@ -159,7 +159,6 @@ class StudyState:
         self._settings_version: int | None = None  # of the settings that were read last
         self._asking = 0  # depth of ``asking``
         self._asks = 0  # how many times it was entered
-        self.live_reports: dict[int, Sequence[Mapping[str, Any]]] = {}  # of running trials of this process
         self._reported: dict[int, float] = {}  # when a trial's reports were stored last
         self.lent: dict[int, str] = {}  # tokens of leases that outlive this process, for the client that renews them
         self._unconfirmed: tuple[Trial, str | None] | None = None  # a trial that may have been opened, and its lease's token
@@ -379,7 +378,6 @@ class StudyState:
             if self.heartbeat is not None and token is not None:
                 self.heartbeat.hold(trial.number, token)  # until it can be written, it is still ours
             raise
-        self.live_reports.pop(trial.number, None)
         kept = self._written(stored, trial)
         if again:
             self.refresh()
@@ -404,7 +402,6 @@ class StudyState:
 
         They are stored again with the result, so a storage that is away for a moment is no reason for the trial to fail.
         """
-        self.live_reports[number] = reports
         token = None if self.heartbeat is None else self.heartbeat.token(number)
         if token is None or time.perf_counter() - self._reported.get(number, -SECONDS_BETWEEN_REPORTS) < SECONDS_BETWEEN_REPORTS:
             return

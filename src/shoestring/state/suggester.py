@@ -36,7 +36,7 @@ from ..search.base import LazyFits, Method, SearchContext, SearchMethod, no_curv
 from ..search.batch import suggest_many
 from ..search.bayes import Bayes
 from ..search.budget_filter import filter_by_budget
-from ..search.halving_start import halving_forecast, is_start
+from ..search.halving_start import is_start
 from ..search.pruning import PruningForecast, fidelity_doubled, pruning_forecast
 from ..search.random import Random
 from ..search.recommend import RecommendedPoint, recommend
@@ -362,7 +362,7 @@ class Suggester:
             with self._timed(step=False):
                 context = self.context(budget=budget)
                 if is_start(trial):
-                    return halving_forecast(context, trial, reports, self.state.live_reports)
+                    return None
                 curves = self._fit_curves(context.history)
                 if curves is not None and not curves.trusted:
                     return None
