@@ -1,34 +1,39 @@
-"""The start by successive halving: which runs go on, when it applies, and what it does where trials do not ask."""
+"""The start by successive halving: its rungs, when it applies, failures, workers, interruptions, evidence."""
 
 import math
 
 import pytest
 
 import shoestring as st
-from shoestring.search.halving_start import EVIDENCE, LENGTH, RUNGS, SHARE_OF_TRIALS, HalvingForecast, is_start
+from shoestring.search.halving_start import CONFIGS, EVIDENCE, MAX_CONFIGS, MAX_REPLACED, is_start, plan_of
 
-INITIAL = 4
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 27))
 COST = 60 * 27.0
+RUNGS = {1: 15, 3: 5, 9: 2, 27: 1}  # configs on each, of 27 epochs
+LENGTH = sum(RUNGS.values()) + 1  # and one for evidence
 
 
-def train(config, trial, *, sign=1.0, asks=True, reports=True):
-    value, spent = math.nan, 0
-    for epoch in range(1, config["epochs"] + 1):
-        value, spent = sign * ((config["x"] - 0.3) ** 2 + math.exp(-epoch / 6)), epoch
+def value_at(config, epoch):
+    return (config["x"] - 0.3) ** 2 + math.exp(-epoch / 6)
+
+
+def train(config, trial, *, sign=1.0, reports=True, fails=lambda config: False):
+    before = 0 if trial.resumed_from is None else trial.resumed_from.fidelity["epochs"]
+    for epoch in range(before + 1, config["epochs"] + 1):
+        value = sign * value_at(config, epoch)
         if reports:
-            trial.report(value, epochs=epoch, cost=float(epoch))
-        if asks and trial.should_stop():
+            trial.report(value, epochs=epoch, cost=float(epoch - before))
+        if trial.should_stop():
             break
-    return st.Outcome(value, cost=float(spent))
+    return st.Outcome(math.nan if fails(config) else value, cost=float(epoch - before))
 
 
 def new(space=SPACE, cost=COST, direction="minimize", **settings):
     budget = 30 if cost is None else st.Budget(cost=cost)
-    return st.Study(space, seed=1, stop=None, initial=INITIAL, direction=direction, budget=budget, **settings)
+    return st.Study(space, seed=1, stop=None, initial=4, direction=direction, budget=budget, **settings)
 
 
-def until(study, objective, trials=LENGTH * INITIAL + 2):
+def until(study, objective, trials=LENGTH + 2):
     """Run so many trials."""
 
     def halt(study, trial):
@@ -40,7 +45,7 @@ def until(study, objective, trials=LENGTH * INITIAL + 2):
     return study
 
 
-def studied(cost=COST, trials=LENGTH * INITIAL + 2, space=SPACE, direction="minimize", method="auto", prune=None, **settings):
+def studied(cost=COST, trials=LENGTH + 2, space=SPACE, direction="minimize", method="auto", prune=None, **settings):
     study = new(space, cost, direction, method=method, prune=prune)
     sign = 1.0 if direction == "minimize" else -1.0
     return until(study, lambda config, trial: train(config, trial, sign=sign, **settings), trials)
@@ -50,126 +55,156 @@ def starts(study):
     return [trial for trial in study.history if is_start(trial)]
 
 
+def on_rung(study, epochs):
+    return [trial for trial in starts(study) if trial.config["epochs"] == epochs and not plan_of(trial).get(EVIDENCE)]
+
+
 @pytest.mark.parametrize("direction", ["minimize", "maximize"])
-def test_most_runs_end_early_and_the_best_reach_the_target(direction):
+def test_the_best_third_of_each_rung_goes_on(direction):
     study = studied(direction=direction)
-    runs = starts(study)
-    assert len(runs) == LENGTH * INITIAL - 1  # the first trial shows that there are reports
-    ended_early = [trial for trial in runs if trial.config["epochs"] < 27]
-    assert len(ended_early) > len(runs) / 2
-    best = min(runs, key=lambda trial: abs(trial.config["x"] - 0.3))
-    assert best.config["epochs"] == 27
-    assert all("runs that have got as far" in trial.suggestion["stopped"]["reason"] for trial in ended_early)
-    assert not any(is_start(trial) for trial in study.history[LENGTH * INITIAL :])
+    assert [is_start(trial) for trial in study.history] == [number < LENGTH for number in range(LENGTH + 2)]
+    for epochs, below in ((3, 1), (9, 3), (27, 9)):
+        best = sorted((abs(trial.config["x"] - 0.3) for trial in on_rung(study, below)))[: RUNGS[epochs]]
+        assert sorted(abs(trial.config["x"] - 0.3) for trial in on_rung(study, epochs)) == pytest.approx(best)
+    assert {epochs: len(on_rung(study, epochs)) for epochs in RUNGS} == RUNGS
+    assert "number 1 of 15 goes on" in on_rung(study, 3)[0].suggestion["why"]
 
 
-def test_a_run_goes_on_if_it_is_in_the_best_third_or_the_best_of_all():
-    def kept(count):
-        return [rank for rank in range(1, count + 1) if not HalvingForecast(rank=rank, count=count).should_prune]
-
-    assert [kept(count) for count in (1, 2, 5, 6, 9)] == [[1], [1], [1], [1, 2], [1, 2, 3]]
-
-
-def test_a_run_is_judged_at_its_highest_rung_and_not_before_the_first():
-    study = studied(trials=3, space=st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 810)), cost=60 * 810.0)
-    study.budget = st.Budget(cost=60 * 810.0)
-    trial = study.ask()
-    assert is_start(trial)
-    points = [{"fidelity": {"epochs": epoch}, "value": 9.0} for epoch in range(1, 31)]
-    asked = [study.pruning_forecast(trial, points[:end]) for end in range(1, 31)]
-    assert [each is not None for each in asked] == [epoch >= 810 // 3**RUNGS for epoch in range(1, 31)]
-    assert asked[9].should_prune
-    assert asked[9].rank == asked[9].count > 1
-    good = [{"fidelity": {"epochs": epoch}, "value": -1.0 if epoch == 30 else 9.0} for epoch in range(1, 31)]
-    assert not study.pruning_forecast(trial, good).should_prune  # 30 is a rung
+def test_a_config_from_the_middle_of_the_lowest_rung_goes_to_the_target_too():
+    study = studied()
+    (evidence,) = [trial for trial in study.history if plan_of(trial).get(EVIDENCE)]
+    assert evidence.number == LENGTH - 1
+    assert evidence.config["epochs"] == 27
+    ranked = sorted(abs(trial.config["x"] - 0.3) for trial in on_rung(study, 1))
+    assert abs(evidence.config["x"] - 0.3) in ranked[CONFIGS // 3 : 2 * CONFIGS // 3]
+    assert "to see how runs end" in evidence.suggestion["why"]
 
 
-def test_it_need_not_ask_at_every_report():
-    def rarely(config, trial):
-        value = math.nan
+def test_of_the_middle_the_cheapest_is_taken():
+    """The cost of a run grows with x, and the values do not depend on it much."""
+    space = st.Space(x=st.Float(0, 1), width=st.Float(1, 9), epochs=st.Fidelity(1, 27))
+
+    def train_wide(config, trial):
         for epoch in range(1, config["epochs"] + 1):
-            value = (config["x"] - 0.3) ** 2 + math.exp(-epoch / 6)
-            trial.report(value, epochs=epoch, cost=float(epoch))
-            if epoch % 5 == 0 and trial.should_stop():
-                break
-        return st.Outcome(value, cost=float(epoch))
+            trial.report(value_at(config, epoch), epochs=epoch, cost=epoch * config["width"])
+        return st.Outcome(value_at(config, epoch), cost=epoch * config["width"])
 
-    study = new()
-    until(study, rarely)
-    assert len(starts(study)) == LENGTH * INITIAL - 1
-    assert any(trial.config["epochs"] in (5, 10) for trial in starts(study))
+    study = until(new(space, 60 * 27 * 5.0), train_wide, LENGTH)
+    (evidence,) = [trial for trial in study.history if plan_of(trial).get(EVIDENCE)]
+    ranked = sorted(on_rung(study, 1), key=lambda trial: trial.value)
+    middle = [trial.config["width"] for trial in ranked[CONFIGS // 3 : 2 * CONFIGS // 3]]
+    assert evidence.config["width"] == min(middle)
+
+
+def test_a_config_whose_full_run_takes_too_much_of_the_budget_is_not_tried():
+    space = st.Space(x=st.Float(0, 1), size=st.Float(1, 1000, log=True), epochs=st.Fidelity(1, 27))
+
+    def train_sized(config, trial):
+        cost = float(config["epochs"] * config["size"])
+        trial.report(value_at(config, config["epochs"]), epochs=config["epochs"], cost=cost)
+        return st.Outcome(value_at(config, config["epochs"]), cost=cost)
+
+    study = until(new(space, 60 * 27 * 30.0), train_sized, LENGTH)
+    later = [trial.config["size"] for trial in starts(study)[5:]]  # by then its costs are known
+    assert max(later) < 200  # 1 / 20 of the budget is a full run of 90
 
 
 @pytest.mark.parametrize("settings", [
-    {"cost": None}, {"reports": False}, {"cost": 100.0},
+    {"cost": None}, {"reports": False}, {"cost": 200.0},
     {"space": st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 27), rows=st.Fidelity(1, 9))}, {"method": st.CFKG()},
     {"space": st.Space(x=st.Choice(0.1, 0.3, 0.9), epochs=st.Fidelity(1, 27))}, {"prune": False},
-], ids=["trials", "no reports", "small budget", "two fidelities", "another method", "few configs", "prune=False"])  # fmt: skip
-def test_where_it_does_not_apply_runs_have_fixed_lengths(settings):
-    assert not starts(studied(trials=6, **settings))
+    {"space": st.Space(x=st.Float(0, 1), epochs=st.Fidelity(20, 27))},
+], ids=["trials", "no reports", "small budget", "two fidelities", "another method", "few configs", "prune=False", "one rung"])
+def test_where_it_does_not_apply_there_is_no_such_start(settings):  # fmt: skip
+    assert not [trial for trial in starts(studied(trials=8, **settings)) if trial.number > 2]
 
 
-def test_where_trials_do_not_ask_it_ends_after_a_few_runs():
-    study = studied(asks=False)
-    assert 2 <= len(starts(study)) <= 4
-    assert all(trial.config["epochs"] == 27 for trial in starts(study))
-    assert not any(is_start(trial) for trial in study.history[6:])
+def test_the_first_trial_is_cheap_so_that_it_shows_whether_trials_report():
+    (first,) = studied(trials=1).history
+    assert first.config["epochs"] == 1
+    assert is_start(first)
 
 
-def test_failed_runs_count():
+def test_a_limit_of_trials_has_to_leave_room():
+    for trials, applies in ((4 * LENGTH - 1, False), (4 * LENGTH, True)):
+        study = new()
+        study.minimize(
+            train, st.Budget(cost=COST, trials=trials), progress=False, callbacks=[lambda study, trial: study.halt("enough")]
+        )
+        assert bool(starts(study)) == applies
+
+
+def test_results_from_elsewhere_take_its_place():
     study = new()
+    for number in range(CONFIGS):
+        study.add({"x": number / CONFIGS, "epochs": 27}, number / CONFIGS, cost=27.0)
+    study.budget = st.Budget(cost=2 * COST)
+    assert not is_start(study.ask())
 
-    def objective(config, trial):
-        found = train(config, trial)
-        return st.Outcome(math.nan, cost=found.cost) if trial.number in (2, 3) else found
 
-    until(study, objective)
-    assert len(starts(study)) == LENGTH * INITIAL - 1
-    assert [trial.state for trial in study.history[2:4]] == [st.State.FAILED] * 2
+def test_a_failed_run_is_not_promoted_and_the_next_best_replaces_it():
+    study = studied(trials=LENGTH + 3, fails=lambda config: config["epochs"] == 27 and abs(config["x"] - 0.3) < 0.1)
+    ended = on_rung(study, 27)
+    assert [trial.state for trial in ended] == [st.State.FAILED] * (len(ended) - 1) + [ended[-1].state]
+    assert 1 < len(ended) <= 1 + MAX_REPLACED
+    assert len({trial.config["x"] for trial in ended}) == len(ended)
+
+
+def test_where_all_fail_the_start_ends():
+    study = new(method="auto")
+    with pytest.raises(st.ObjectiveError):
+        until(study, lambda config, trial: train(config, trial, fails=lambda config: True), LENGTH)
+    study = new()
+    options = {"progress": False, "fail_fast": False, "max_failures": 40}
+    study.minimize(lambda config, trial: train(config, trial, fails=lambda config: True), st.Budget(cost=40.0), **options)
+    assert all(trial.state is st.State.FAILED for trial in study.history)
 
 
 def test_a_study_that_was_stored_goes_on_as_if_it_had_not_been():
-    whole, part = studied(trials=8), studied(trials=4)
+    whole, part = studied(trials=LENGTH), studied(trials=17)
     rest = st.Study.from_json(part.to_json())
     rest.budget = st.Budget(cost=COST)
-    until(rest, train, 8)
+    until(rest, train, LENGTH)
     assert [trial.config for trial in rest.history] == [trial.config for trial in whole.history]
     assert whole.replay().first_difference is None
 
 
-@pytest.mark.parametrize("killed", [2, 3, 5])
-def test_an_interrupted_run_is_not_compared_with_itself(killed, tmp_path):
+@pytest.mark.parametrize("killed", [0, 2, 16, 23])
+def test_an_interrupted_run_keeps_its_place(killed, tmp_path):
     def interrupted(config, trial):
         if trial.number == killed:
-            trial.report(9.0, epochs=1, cost=1.0)
             raise KeyboardInterrupt
         return train(config, trial)
 
-    whole, part = studied(trials=9), new(storage=tmp_path / "t.db", name="t")
+    whole, part = studied(trials=LENGTH), new(storage=tmp_path / "t.db", name="t")
     with pytest.raises(KeyboardInterrupt):
         part.minimize(interrupted, part.budget, progress=False)
-    until(part, train, 10)
-    done = [(trial.config, trial.value) for trial in part.history if trial.state is st.State.DONE]
-    assert done[:9] == [(trial.config, trial.value) for trial in whole.history][:9]
+    until(part, train, LENGTH + 1)
+    done = [trial for trial in part.history if trial.state is st.State.DONE]
+    assert {epochs: len([t for t in done if t.config["epochs"] == epochs and is_start(t)]) for epochs in (3, 9)} == {3: 5, 9: 2}
+    assert [trial.config for trial in done][:killed] == [trial.config for trial in whole.history][:killed]
 
 
-def test_with_a_limit_of_trials_it_takes_a_small_part_of_them():
+def test_workers_that_would_wait_try_more_configs_and_the_start_goes_on_later():
     study = new()
-    study.minimize(train, st.Budget(cost=COST, trials=24), progress=False)
-    assert len(starts(study)) < 24 // SHARE_OF_TRIALS
+    first = study.ask()
+    study.tell(first, value_at(first.config, 1), cost=1.0, reports=[{"fidelity": {"epochs": 1}, "value": value_at(first.config, 1)}])
+    waiting = study.ask_many(MAX_CONFIGS)
+    assert sum(trial.config["epochs"] == 1 for trial in waiting if is_start(trial)) == MAX_CONFIGS - 1
+    for trial in waiting:
+        epochs = trial.config["epochs"]
+        points = [{"fidelity": {"epochs": epoch}, "value": value_at(trial.config, epoch)} for epoch in range(1, epochs + 1)]
+        study.tell(trial, value_at(trial.config, epochs), cost=float(epochs), reports=points)
+    following = study.ask()
+    assert is_start(following)
+    assert following.config["epochs"] == 3
 
 
-def test_runs_of_this_process_are_compared_while_they_run():
-    study = studied(trials=3)
-    study.budget = st.Budget(cost=COST)
-    one, other = study.ask_many(2)
-    assert is_start(one)
-    assert is_start(other)
-    point = {"fidelity": {"epochs": 1}, "value": 5.0}
-    alone = study.pruning_forecast(one, [point])
-    study.state.report(other.number, [{**point, "value": 4.0}])
-    both = study.pruning_forecast(one, [point])
-    assert (both.rank, both.count) == (alone.rank + 1, alone.count + 1)
+def test_runs_in_several_threads_fill_the_rungs():
+    study = new()
+    study.minimize(train, st.Budget(cost=12 * 27.0 + 40), workers=3, progress=False)
+    assert {epochs: len(on_rung(study, epochs)) for epochs in (3, 9)} == {3: 5, 9: 2}
+    assert len(on_rung(study, 27)) == 1
 
 
 def test_it_is_explained():
@@ -177,45 +212,13 @@ def test_it_is_explained():
     study.budget = st.Budget(cost=COST)
     said = study.explain()
     assert said.method == "successive halving"
-    assert "best third" in said.why
+    assert "the best third go on" in said.why
 
 
-def test_runs_that_can_go_on_are_stopped_and_gone_on_with():
+def test_runs_that_can_go_on_pay_for_the_rest_alone():
     space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 27, resumable=True))
-    study = studied(space=space, trials=20)
-    assert len(starts(study)) >= LENGTH * INITIAL - 1
+    study = studied(space=space)
+    promoted = [trial for trial in starts(study) if trial.config["epochs"] > 1]
+    assert all(trial.resumed_from is not None for trial in promoted)
+    assert sum(trial.cost for trial in starts(study)) == 15 * 1 + 5 * 2 + 2 * 6 + 18 + 26
     assert study.recommend().config["x"] == pytest.approx(0.3, abs=0.15)
-
-
-def first_is_best(config, trial):
-    """Of these, no later one goes on by its rank."""
-    for epoch in range(1, config["epochs"] + 1):
-        value = (0.0 if trial.number == 0 else 1.0 + config["x"]) + math.exp(-epoch / 6)
-        trial.report(value, epochs=epoch, cost=float(epoch))
-        if trial.should_stop():
-            break
-    return st.Outcome(value, cost=float(epoch))
-
-
-def test_if_too_few_reach_the_target_some_go_on_whatever_their_rank():
-    study = until(new(), first_is_best, LENGTH * INITIAL)
-    assert [trial.number for trial in study.history if trial.suggestion.get("plan") == EVIDENCE] == [3, 7]
-    assert [trial.config["epochs"] == 27 for trial in study.history[1:]] == [k in (3, 7) for k in range(1, 8)]
-    assert "to see how runs end" in study.history[3].suggestion["why"]
-
-
-def test_an_interruption_does_not_change_which_run_goes_on():
-    study, interrupted = new(), []
-
-    def objective(config, trial):
-        if trial.number == 1 and not interrupted:
-            interrupted.append(True)
-            raise KeyboardInterrupt
-        return first_is_best(config, trial)
-
-    with pytest.raises(KeyboardInterrupt):
-        until(study, objective, LENGTH * INITIAL)
-    until(study, objective, LENGTH * INITIAL + 1)
-    whole = until(new(), first_is_best, LENGTH * INITIAL)
-    kept = [trial.config for trial in study.history.trials if trial.state is not st.State.ABANDONED]
-    assert kept == [trial.config for trial in whole.history]

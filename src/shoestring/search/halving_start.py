@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..data.trial import State, Suggestion, Trial
+from ..numerics import Array
 from ..space.parameters import Fidelity
 from ..surrogate.curves_study import traced_fidelity
 from .base import SearchContext
@@ -100,13 +101,26 @@ def new_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) ->
         u, _ = cheaper_by_names(context, u)
     else:
         limit = math.log(max(LARGEST_RUN * context.affordable, 1e-300))
-        if linear_cost(context, u[None, :])[0] > limit:
-            u = affordable_space_filling(context, limit)
-            if linear_cost(context, u[None, :])[0] > limit:
+        if full_run_cost(context, u[None, :], rungs)[0] > limit:
+            u = affordable_space_filling(context, limit, lambda pool: full_run_cost(context, pool, rungs))
+            if full_run_cost(context, u[None, :], rungs)[0] > limit:
                 return None
     job = state.new_configuration(0)
     why = f"{WHY}config {job.config + 1} of {max(CONFIGS, job.config + 1)} on the lowest rung; the best third go on"
     return suggestion(context, context.space.decode(u), job, rungs, why)
+
+
+def full_run_cost(context: SearchContext, U: Array, rungs: list[Rung]) -> Array:
+    """Log of the expected cost at the target, at most in proportion to that of the lowest rung.
+
+    While all runs have ended on that rung, a model of costs cannot know how they grow, and expects too much.
+    """
+    (name,) = context.space.fidelities
+    low, expected = U.copy(), linear_cost(context, U)
+    if context.cost_is_known:
+        return expected
+    low[:, context.space.names.index(name)] = float(context.space[name].to_unit(rungs[0].amount))
+    return np.minimum(expected, linear_cost(context, low) + math.log(rungs[-1].amount / rungs[0].amount))
 
 
 def evidence_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) -> Suggestion | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..acquisition.optimize.candidates import is_visited, quasi_random, random_unvisited
@@ -115,14 +117,19 @@ def linear_cost(context: SearchContext, U: Array) -> Array:
     return expected_log_cost(posterior, U)
 
 
-def affordable_space_filling(context: SearchContext, limit: float) -> Array:
-    """The point farthest from all others among those with a log cost below ``limit``, or in the cheapest part of the space."""
+def affordable_space_filling(
+    context: SearchContext, limit: float, log_cost_at: Callable[[Array], Array] | None = None
+) -> Array:
+    """The point farthest from all others among those with a log cost below ``limit``, or in the cheapest part of the space.
+
+    ``log_cost_at`` gives the log costs of points, where it is not ``linear_cost``.
+    """
     space, data, rng = context.space, context.data, context.rng
     pool = space.snap(space.at_target(quasi_random(CANDIDATES, len(space), rng)))
     pool = pool[~is_visited(pool, context.visited)]
     if not len(pool):
         return random_unvisited(space, context.visited, rng)
-    log_cost = linear_cost(context, pool)
+    log_cost = linear_cost(context, pool) if log_cost_at is None else log_cost_at(pool)
     cheap = pool[log_cost <= max(limit, float(np.quantile(log_cost, CHEAPEST_SHARE)))]
     if not len(data.visited):
         return np.asarray(cheap[0])
