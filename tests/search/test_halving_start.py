@@ -64,7 +64,7 @@ def test_the_best_third_of_each_rung_goes_on(direction):
     study = studied(direction=direction)
     assert [is_start(trial) for trial in study.history] == [number < LENGTH for number in range(LENGTH + 2)]
     for epochs, below in ((3, 1), (9, 3), (27, 9)):
-        best = sorted((abs(trial.config["x"] - 0.3) for trial in on_rung(study, below)))[: RUNGS[epochs]]
+        best = sorted(abs(trial.config["x"] - 0.3) for trial in on_rung(study, below))[: RUNGS[epochs]]
         assert sorted(abs(trial.config["x"] - 0.3) for trial in on_rung(study, epochs)) == pytest.approx(best)
     assert {epochs: len(on_rung(study, epochs)) for epochs in RUNGS} == RUNGS
     assert "number 1 of 15 goes on" in on_rung(study, 3)[0].suggestion["why"]
@@ -113,8 +113,7 @@ def test_a_config_whose_full_run_takes_too_much_of_the_budget_is_not_tried():
     {"cost": None}, {"reports": False}, {"cost": 200.0},
     {"space": st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 27), rows=st.Fidelity(1, 9))}, {"method": st.CFKG()},
     {"space": st.Space(x=st.Choice(0.1, 0.3, 0.9), epochs=st.Fidelity(1, 27))}, {"prune": False},
-    {"space": st.Space(x=st.Float(0, 1), epochs=st.Fidelity(20, 27))},
-], ids=["trials", "no reports", "small budget", "two fidelities", "another method", "few configs", "prune=False", "one rung"])
+], ids=["trials", "no reports", "small budget", "two fidelities", "another method", "few configs", "prune=False"])
 def test_where_it_does_not_apply_there_is_no_such_start(settings):  # fmt: skip
     assert not [trial for trial in starts(studied(trials=8, **settings)) if trial.number > 2]
 
@@ -185,16 +184,18 @@ def test_an_interrupted_run_keeps_its_place(killed, tmp_path):
     assert [trial.config for trial in done][:killed] == [trial.config for trial in whole.history][:killed]
 
 
+def test_one_rung_is_no_start():
+    study = new(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(20, 27)))
+    assert not is_start(study.ask())
+
+
 def test_workers_that_would_wait_try_more_configs_and_the_start_goes_on_later():
-    study = new()
-    first = study.ask()
-    study.tell(first, value_at(first.config, 1), cost=1.0, reports=[{"fidelity": {"epochs": 1}, "value": value_at(first.config, 1)}])
+    study = until(new(), train, 1)
+    study.budget = st.Budget(cost=COST)
     waiting = study.ask_many(MAX_CONFIGS)
     assert sum(trial.config["epochs"] == 1 for trial in waiting if is_start(trial)) == MAX_CONFIGS - 1
     for trial in waiting:
-        epochs = trial.config["epochs"]
-        points = [{"fidelity": {"epochs": epoch}, "value": value_at(trial.config, epoch)} for epoch in range(1, epochs + 1)]
-        study.tell(trial, value_at(trial.config, epochs), cost=float(epochs), reports=points)
+        study.tell(trial, value_at(trial.config, trial.config["epochs"]), cost=float(trial.config["epochs"]))
     following = study.ask()
     assert is_start(following)
     assert following.config["epochs"] == 3
@@ -202,7 +203,7 @@ def test_workers_that_would_wait_try_more_configs_and_the_start_goes_on_later():
 
 def test_runs_in_several_threads_fill_the_rungs():
     study = new()
-    study.minimize(train, st.Budget(cost=12 * 27.0 + 40), workers=3, progress=False)
+    study.minimize(train, st.Budget(cost=COST, trials=4 * LENGTH), workers=3, progress=False)
     assert {epochs: len(on_rung(study, epochs)) for epochs in (3, 9)} == {3: 5, 9: 2}
     assert len(on_rung(study, 27)) == 1
 

@@ -71,7 +71,7 @@ def halving_suggestion(context: SearchContext) -> Suggestion | None:
         there = state.trials(0, number)
         lost = min(sum(trial.state is State.FAILED for trial in there.values()), MAX_REPLACED)
         size = rungs[number].count + lost
-        job = state.promotion(0, number, size) if len(there) < size else None
+        job = promotion(context, state, rungs, number, size) if len(there) < size else None
         if job is not None and job.promoted is not None:
             rank, among = job.rank
             why = f"{WHY}number {rank} of {among} goes on, to rung {number + 1} of {len(rungs)}"
@@ -110,6 +110,26 @@ def new_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) ->
     return suggestion(context, context.space.decode(u), job, rungs, why)
 
 
+def promotion(context: SearchContext, state: HyperbandState, rungs: list[Rung], number: int, size: int) -> Job | None:
+    """Of the ``size`` best on the rung below, the first that is not on this one; those with too expensive full runs do not count.
+
+    Where all of them do, all count.
+    """
+    ranked, below, there = state.ranked(0, number - 1), state.trials(0, number - 1), state.trials(0, number)
+    if not ranked:
+        return None
+    points = targets(context, [below[config] for config in ranked])
+    fits = full_run_cost(context, points, rungs) <= math.log(max(LARGEST_RUN * context.affordable, 1e-300))
+    kept = [config for config, fit in zip(ranked, fits, strict=True) if fit or config in there] if fits.any() else ranked
+    config = next((config for config in kept[:size] if config not in there), None)
+    return None if config is None else Job(0, number, config, below[config], (ranked.index(config) + 1, len(ranked)))
+
+
+def targets(context: SearchContext, trials: list[Trial]) -> Array:
+    """The points of trials' configs at the target."""
+    return context.space.at_target(np.array([context.space.encode(trial.config) for trial in trials]))
+
+
 def full_run_cost(context: SearchContext, U: Array, rungs: list[Rung]) -> Array:
     """Log of the expected cost at the target, at most in proportion to that of the lowest rung.
 
@@ -131,8 +151,8 @@ def evidence_run(context: SearchContext, state: HyperbandState, rungs: list[Rung
     middle = [config for config in ranked[len(ranked) // 3 : math.ceil(2 * len(ranked) / 3)] if config not in ended]
     if len(ranked) < ETA or not middle:
         return None
-    points = context.space.at_target(np.array([context.space.encode(lowest[config].config) for config in middle]))
-    config = middle[int(linear_cost(context, points).argmin())]
+    cost = full_run_cost(context, targets(context, [lowest[config] for config in middle]), rungs)
+    config = middle[int(cost.argmin())]
     rank = ranked.index(config) + 1
     why = f"{WHY}number {rank} of {len(ranked)} goes to the target too, to see how runs end"
     job = Job(0, len(rungs) - 1, config, lowest[config], (rank, len(ranked)))
