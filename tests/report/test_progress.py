@@ -218,7 +218,7 @@ def test_a_run_with_progress_in_a_pipe_prints_lines_on_standard_error_only(capfd
     out, err = capfd.readouterr()
     assert out == ""
     assert "shoestring: 3 trials of 3 | best " in err
-    assert threading.active_count() == before
+    assert threading.active_count() <= before  # a thread of an earlier test may have ended
 
 
 def test_plain_lines_are_seconds_apart(clock, monkeypatch):

@@ -8,6 +8,8 @@ mean is lowest. So what was evaluated at the target is kept, unless another conf
     plausible    mu(x) is not below all that was seen at any fidelity, except by as much as the best few configs differ
     near         x is near evaluated configs: an untried config far from them has to be evaluated first (``confirm=True``)
 
+No other config passes where learning curves are reported and runs fail on their way: one that looks best early may fail too.
+
 Of what was evaluated, the lowest mu + c sd is best: noise and extrapolation over fidelities count against a config. While
 nothing was evaluated at the target, all configs are compared by that. Where evaluations fail, only places that are likelier to
 succeed than not are considered beside those that have.
@@ -15,6 +17,7 @@ succeed than not are considered beside those that have.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -74,7 +77,8 @@ def recommend(context: SearchContext, tried: bool = False, to_confirm: bool = Fa
             rows = rows[learnt] if learnt.any() else rows
         row = int(rows[np.argmin(judge.cautious(data.U[rows]))])
         return found_at(data.U[row], row)
-    u = safest(belief, judge, context.optimizer(), 0.0 if to_confirm else RISK)
+    fail_late = belief.feasibility is not None and context.fits.curves is not None
+    u = safest(belief, judge, context.optimizer(), 0.0 if to_confirm else math.inf if fail_late else RISK)
     row_confirmed = confirmed(context)
     if row_confirmed is not None and still_good(belief, surface, data.U[row_confirmed], float(data.y[row_confirmed]), u):
         return found_at(data.U[row_confirmed], row_confirmed)
@@ -121,13 +125,18 @@ class Judge:
 
 
 def safest(belief: Belief, judge: Judge, optimizer: AcquisitionOptimizer, risk: float) -> Array:
-    """The best config evaluated at the target, or the one with the lowest mean of those that pass all tests."""
+    """The best config evaluated at the target, or the one with the lowest mean of those that pass all tests.
+
+    With an infinite risk none of these passes.
+    """
     U = promising(belief, judge, optimizer)
     U = U[novelty(belief, U) <= MAX_NOVELTY]
     if not len(judge.proven):
         U = np.vstack([U, possible_answers(belief, judge)])
         return np.asarray(U[int(np.argmin(judge.cautious(U) if risk > 0.0 else judge.means(U)))])
     best = judge.proven[int(np.argmin(judge.cautious(judge.proven)))]
+    if math.isinf(risk):
+        return np.asarray(best)
     means, risk = judge.means(U), risk * (1.0 + FEW / len(judge.proven))
     passes = (judge.means(best[None, :])[0] - means > risk * judge.deviations_from(U, best)) & (means >= judge.floor)
     return np.asarray(U[passes][int(np.argmin(means[passes]))] if passes.any() else best)
