@@ -83,3 +83,28 @@ def test_of_noisy_values_the_one_that_is_known_better_is_recommended():
         for value in values:
             study.add({"c": config}, value)
     assert study.recommend(tried=True).config == {"c": "often"}
+
+
+@pytest.mark.parametrize("failing", [False, True])
+def test_where_runs_fail_on_their_way_only_complete_ones_are_recommended(failing):
+    """The best config is between those that are complete. Without failures the model finds it; near it runs fail late."""
+    space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9))
+    study = st.Study(space, st.LogEI(), seed=0, stop=None, initial=4)
+    tried = [0.02, 0.13, 0.24, 0.33, 0.41, 0.59, 0.67, 0.76, 0.87, 0.98, *([0.47, 0.52] if failing else [])]
+    for x in tried:
+        study.enqueue({"x": x, "epochs": 9})
+
+    def train(config, trial):
+        for epoch in range(1, 10):
+            value = 1 + (config["x"] - 0.5) ** 2 + math.exp(-epoch / 2)
+            if failing and 0.44 < config["x"] < 0.56 and epoch == 9:
+                return math.nan
+            trial.report(value, epochs=epoch)
+        return value
+
+    study.minimize(train, len(tried), progress=False)
+    assert study.context.fits.curves is not None
+    found = study.recommend()
+    assert found.evaluated == failing
+    assert (found.config["x"] in tried[:10]) == failing
+    assert abs(found.config["x"] - 0.5) < 0.1
