@@ -223,3 +223,73 @@ def test_runs_that_can_go_on_pay_for_the_rest_alone():
     assert all(trial.resumed_from is not None for trial in promoted)
     assert sum(trial.cost for trial in starts(study)) == 15 * 1 + 5 * 2 + 2 * 6 + 18 + 26
     assert study.recommend().config["x"] == pytest.approx(0.3, abs=0.15)
+
+
+@pytest.mark.parametrize("space", [
+    st.Space(k=st.Choice("a", "b"), x=st.Float(0, 1, when={"k": "a"}), epochs=st.Fidelity(1, 27)),
+    st.Space(x=st.Int(1, 200, log=True), epochs=st.Fidelity(1, 27)),
+], ids=["conditional", "whole numbers"])  # fmt: skip
+def test_no_config_is_tried_twice_on_a_rung(space):
+    study = new(space)
+    until(study, lambda config, trial: train({"x": 0.9, **config}, trial), LENGTH)
+    assert len(starts(study)) > CONFIGS
+    assert len({tuple(sorted(trial.config.items())) for trial in study.history}) == len(study.history)
+
+
+def test_costs_of_zero_are_no_reason_to_end():
+    study = until(new(), lambda config, trial: st.Outcome(train(config, trial).value, cost=0.0), LENGTH)
+    assert len(starts(study)) == LENGTH
+
+
+def test_a_run_that_does_not_fit_into_the_budget_ends_the_start():
+    """The cost grows with the square of the epochs: that is seen when the first runs have gone on."""
+
+    def squared(config, trial):
+        for epoch in range(1, config["epochs"] + 1):
+            trial.report(value_at(config, epoch), epochs=epoch, cost=float(epoch**2))
+        return st.Outcome(value_at(config, epoch), cost=float(epoch**2))
+
+    study = new(cost=1100.0)
+    study.minimize(squared, study.budget, progress=False)
+    assert starts(study)
+    assert not any("at random" in trial.suggestion["why"] for trial in study.history)
+    assert study.history.spent <= 1100.0
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_runs_beside_each_other_hold_up_no_rung(workers):
+    """Workers ask and tell as their runs end; those of higher rungs take longer."""
+    study = until(new(), train, 1)
+    study.budget = st.Budget(cost=COST)
+    clock, running = 0.0, []
+    while len(study.history) < 60:
+        while len(running) < workers:
+            trial = study.ask()
+            running.append((clock + trial.config["epochs"], trial))
+        running.sort(key=lambda each: each[0])
+        clock, trial = running.pop(0)
+        study.tell(trial, value_at(trial.config, trial.config["epochs"]), cost=float(trial.config["epochs"]))
+    assert {epochs: len(on_rung(study, epochs)) for epochs in (3, 9, 27)} == {3: 5, 9: 2, 27: 1}
+    before = [trial for trial in on_rung(study, 1) if trial.number < on_rung(study, 3)[0].number]
+    assert len(before) < CONFIGS + workers
+    assert sum(bool(plan_of(trial).get(EVIDENCE)) for trial in study.history) == 1
+
+
+def test_what_was_enqueued_on_a_rung_is_not_asked_again():
+    study = studied(trials=CONFIGS)
+    best = min(study.history, key=lambda trial: trial.value)
+    study.enqueue({**best.config, "epochs": 3})
+    until(study, train, LENGTH)
+    assert len({tuple(sorted(trial.config.items())) for trial in study.history}) == len(study.history)
+
+
+def test_an_extended_space_has_a_start_of_its_own(tmp_path):
+    def train_on(config, trial):
+        for epoch in range(3, config["epochs"] + 1) if config["epochs"] >= 3 else [config["epochs"]]:
+            trial.report(value_at(config, epoch), epochs=epoch, cost=float(epoch))
+        return st.Outcome(value_at(config, epoch), cost=float(epoch))
+
+    kept = {"storage": tmp_path / "t.db", "name": "t"}
+    until(new(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(3, 27)), **kept), train_on, 20)
+    study = until(new(SPACE, extend=True, **kept), train_on, LENGTH)
+    assert len({tuple(sorted(trial.config.items())) for trial in study.history}) == LENGTH

@@ -23,7 +23,7 @@ from ..space.encoding import Encoding
 from ..space.space import Space
 from ..surrogate.base import Surrogate
 from ..surrogate.belief import Belief, Spending, fit_belief, fit_cost
-from ..surrogate.curves_study import CurveFit, StudyCurves, ended_trials, study_curves
+from ..surrogate.curves_study import CurveFit
 from ..surrogate.curves_target import CurveSurrogate
 from .continuation import continuation_points
 
@@ -151,11 +151,6 @@ class SearchContext:
         """Whether trials of the initial design are missing, or nothing has succeeded yet."""
         learnt = self.fits.learnt
         return not learnt.finished or learnt.finished + len(learnt.pending) < self.initial
-
-    @cached_property
-    def curves_so_far(self) -> StudyCurves | None:
-        """The learning curves of the trials that have ended; None where no fidelity is traced."""
-        return study_curves(ended_trials(self.history), self.history, self.encoding)
 
     @property
     def cost_limited(self) -> bool:

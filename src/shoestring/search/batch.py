@@ -36,7 +36,12 @@ def suggest_many(method: Method, context: SearchContext, count: int) -> list[Sug
         start = halving_suggestion(after)
         if start is None:
             break
-        suggestions.append(filter_by_budget(start, after))
+        try:
+            suggestions.append(filter_by_budget(start, after))
+        except NothingFits:
+            if not suggestions:
+                raise
+            return suggestions  # as many as there are
     if isinstance(method, Auto) and context.space.fidelities:
         context = prepared(context)
         method = method.choice(context)

@@ -20,15 +20,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..acquisition.optimize.candidates import is_visited
 from ..data.trial import State, Suggestion, Trial
+from ..errors import SpaceExhausted
 from ..numerics import Array
 from ..space.parameters import Fidelity
 from ..surrogate.curves_study import traced_fidelity
 from .base import SearchContext
+from .budget_filter import limiting_cost
 from .hyperband import HyperbandState, Job, Rung, resource_amounts
 from .initial_design import affordable_space_filling, cheaper_by_names, costs_are_known, linear_cost, space_filling
 
@@ -54,29 +58,45 @@ def halving_suggestion(context: SearchContext) -> Suggestion | None:
     space, data = context.space, context.data
     if not context.prunes or not context.cost_limited or len(space.fidelities) != 1:
         return None
-    state, known = HyperbandState(context.history, SCHEME), data.finished + len(data.failed)
+    rungs = rungs_of_start(context)
+    if rungs is None or space.cardinality() < CONFIGS_PER_RUN * CONFIGS:
+        return None
+    state, known = HyperbandState(context.history, scheme(rungs)), data.finished + len(data.failed)
     modelled, configs = context.warm_start is not None, len(state.trials(0, 0))
     if not configs and (modelled or known >= CONFIGS):
         return None
     if known and traced_fidelity(context.history.trials, space) is None:
         return None
-    rungs = rungs_of_start(context)
-    if rungs is None or space.cardinality() < CONFIGS_PER_RUN * CONFIGS:
-        return None
     if configs < CONFIGS:
         return None if modelled else new_run(context, state, rungs)
     for number in range(1, len(rungs)):
-        if state.has_running(0, number - 1):
-            return None if modelled or configs >= MAX_CONFIGS else new_run(context, state, rungs)
         there = state.trials(0, number)
         lost = min(sum(trial.state is State.FAILED for trial in there.values()), MAX_REPLACED)
-        size = rungs[number].count + lost
-        job = promotion(context, state, rungs, number, size) if len(there) < size else None
+        if len(there) >= rungs[number].count + lost:
+            continue
+        if is_waiting(state, number - 1):
+            return None if modelled or configs >= MAX_CONFIGS else new_run(context, state, rungs)
+        job = promotion(context, state, rungs, number, rungs[number].count + lost)
         if job is not None and job.promoted is not None:
             rank, among = job.rank
             why = f"{WHY}number {rank} of {among} goes on, to rung {number + 1} of {len(rungs)}"
-            return suggestion(context, job.promoted.config, job, rungs, why)
-    return evidence_run(context, state, rungs)
+            return if_it_fits(suggestion(context, job.promoted.config, job, rungs, why), context)
+    return None if is_waiting(state, len(rungs) - 1) else evidence_run(context, state, rungs)
+
+
+def is_waiting(state: HyperbandState, rung: int) -> bool:
+    """Whether a run is not over that decides who goes on from a rung. Configs that workers try while they wait do not."""
+    return any(not trial.finished and (rung > 0 or config < CONFIGS) for config, trial in state.trials(0, rung).items())
+
+
+def if_it_fits(run: Suggestion, context: SearchContext) -> Suggestion | None:
+    """A run, if it is expected to fit into what is left of the budget; else the start is over."""
+    return run if limiting_cost(run, context) is None else None
+
+
+def scheme(rungs: list[Rung]) -> str:
+    """The start as a text: a space that was extended has other rungs."""
+    return f"{SCHEME}: {', '.join(f'{rung.amount:g}' for rung in rungs)}"
 
 
 def rungs_of_start(context: SearchContext) -> list[Rung] | None:
@@ -96,7 +116,13 @@ def rungs_of_start(context: SearchContext) -> list[Rung] | None:
 
 def new_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) -> Suggestion | None:
     """A new config on the lowest rung; None where full runs are too expensive for this start."""
-    u = space_filling(context)
+    tried = [trial for trial in context.history.trials if trial.state is not State.ABANDONED]
+    if tried:  # a config is new if it was tried at no fidelity
+        context = replace(context, visited=context.visited.with_points(targets(context, tried)))
+    try:
+        u = space_filling(context)
+    except SpaceExhausted:
+        return None
     if not costs_are_known(context):
         u, _ = cheaper_by_names(context, u)
     else:
@@ -121,7 +147,10 @@ def promotion(context: SearchContext, state: HyperbandState, rungs: list[Rung], 
     points = targets(context, [below[config] for config in ranked])
     fits = full_run_cost(context, points, rungs) <= math.log(max(LARGEST_RUN * context.affordable, 1e-300))
     kept = [config for config, fit in zip(ranked, fits, strict=True) if fit or config in there] if fits.any() else ranked
-    config = next((config for config in kept[:size] if config not in there), None)
+    here = points.copy()
+    here[:, resource(context)] = unit_of(context, rungs[number])
+    done = dict(zip(ranked, is_visited(context.space.snap(here), context.visited), strict=True))  # it may have been enqueued
+    config = next((config for config in kept[:size] if config not in there and not done[config]), None)
     return None if config is None else Job(0, number, config, below[config], (ranked.index(config) + 1, len(ranked)))
 
 
@@ -135,12 +164,25 @@ def full_run_cost(context: SearchContext, U: Array, rungs: list[Rung]) -> Array:
 
     While all runs have ended on that rung, a model of costs cannot know how they grow, and expects too much.
     """
-    (name,) = context.space.fidelities
+    if not costs_are_known(context):  # costs of 0 count for nothing
+        return np.full(len(U), -np.inf)
     low, expected = U.copy(), linear_cost(context, U)
     if context.cost_is_known:
         return expected
-    low[:, context.space.names.index(name)] = float(context.space[name].to_unit(rungs[0].amount))
+    low[:, resource(context)] = unit_of(context, rungs[0])
     return np.minimum(expected, linear_cost(context, low) + math.log(rungs[-1].amount / rungs[0].amount))
+
+
+def resource(context: SearchContext) -> int:
+    """The column of the fidelity."""
+    (name,) = context.space.fidelities
+    return context.space.names.index(name)
+
+
+def unit_of(context: SearchContext, rung: Rung) -> float:
+    """A rung's amount of the resource, in the unit cube."""
+    (name,) = context.space.fidelities
+    return float(context.space[name].to_unit(rung.amount))
 
 
 def evidence_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) -> Suggestion | None:
@@ -156,7 +198,7 @@ def evidence_run(context: SearchContext, state: HyperbandState, rungs: list[Rung
     rank = ranked.index(config) + 1
     why = f"{WHY}number {rank} of {len(ranked)} goes to the target too, to see how runs end"
     job = Job(0, len(rungs) - 1, config, lowest[config], (rank, len(ranked)))
-    return suggestion(context, lowest[config].config, job, rungs, why, evidence=True)
+    return if_it_fits(suggestion(context, lowest[config].config, job, rungs, why, evidence=True), context)
 
 
 def suggestion(
@@ -164,7 +206,7 @@ def suggestion(
 ) -> Suggestion:
     """A config on the rung of a job."""
     (name,) = context.space.fidelities
-    plan = job.plan(SCHEME) | ({EVIDENCE: True} if evidence else {})
+    plan = job.plan(scheme(rungs)) | ({EVIDENCE: True} if evidence else {})
     return Suggestion({**config, name: rungs[job.rung].amount}, by="Halving", why=why, plan=plan)
 
 
@@ -174,4 +216,4 @@ def plan_of(trial: Trial) -> Mapping[str, Any]:
 
 def is_start(trial: Trial) -> bool:
     """Whether a trial is a run of this start: it ends where it was asked to end. Earlier versions wrote another plan."""
-    return plan_of(trial).get("scheme") == SCHEME or plan_of(trial).get("start") == "halving"
+    return str(plan_of(trial).get("scheme", "")).startswith(SCHEME) or plan_of(trial).get("start") == "halving"

@@ -352,7 +352,7 @@ class Suggester:
 
         ``live``: it is asked at each report, so a forecast that costs a fit is made when the fidelity has doubled only.
         """
-        if self.prune is False:
+        if self.prune is False or is_start(trial):
             return None
         with self.state.lock:
             own = self.method.acquisition if isinstance(self.method, Bayes) else self.method
@@ -361,8 +361,6 @@ class Suggester:
             seeks = kind is not None and issubclass(kind, (Acquisition, SearchMethod)) and kind.seeks_information
             with self._timed(step=False):
                 context = self.context(budget=budget)
-                if is_start(trial):
-                    return None
                 curves = self._fit_curves(context.history)
                 if curves is not None and not curves.trusted:
                     return None
