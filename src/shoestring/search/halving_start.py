@@ -45,6 +45,7 @@ CONFIGS_PER_RUN = 10  # a space with fewer is searched without this start, which
 MAX_REPLACED = 2  # failed runs of a rung for which the next best configs are promoted
 MAX_CONFIGS = 2 * CONFIGS  # on the lowest rung, where workers would else wait for the runs of a rung
 SCHEME = "start by halving"
+EVIDENCE_RUNS = 2  # the first from the middle third of the lowest rung, the second from the last third
 EVIDENCE = "evidence"  # in the plan of the run that goes to the target whatever its rank
 WHY = "start by successive halving: "
 
@@ -111,7 +112,8 @@ def rungs_of_start(context: SearchContext) -> list[Rung] | None:
         return None
     rungs = [Rung(math.ceil(CONFIGS / ETA**k), amount) for k, amount in enumerate(amounts[:-1])] + [Rung(1, amounts[-1])]
     trials = spending.trials if spending is not None else None
-    return None if trials is not None and SHARE_OF_TRIALS * (sum(rung.count for rung in rungs) + 1) > trials else rungs
+    total = sum(rung.count for rung in rungs) + EVIDENCE_RUNS
+    return None if trials is not None and SHARE_OF_TRIALS * total > trials else rungs
 
 
 def new_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) -> Suggestion | None:
@@ -187,10 +189,13 @@ def unit_of(context: SearchContext, rung: Rung) -> float:
 
 def evidence_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) -> Suggestion | None:
     """A config from the middle of the lowest rung, at the target, whatever its rank; None if there was one."""
-    if any(plan_of(trial).get(EVIDENCE) for trial in context.history.trials):
+    count = sum(bool(plan_of(trial).get(EVIDENCE)) for trial in context.history.trials if trial.state is not State.ABANDONED)
+    if count >= EVIDENCE_RUNS:
         return None
     ranked, lowest, ended = state.ranked(0, 0), state.trials(0, 0), state.trials(0, len(rungs) - 1)
-    middle = [config for config in ranked[len(ranked) // 3 : math.ceil(2 * len(ranked) / 3)] if config not in ended]
+    third = len(ranked) / ETA
+    part = ranked[math.floor((count + 1) * third) : math.ceil((count + 2) * third)]  # the middle third, then the last one
+    middle = [config for config in part if config not in ended]
     if len(ranked) < ETA or not middle:
         return None
     cost = full_run_cost(context, targets(context, [lowest[config] for config in middle]), rungs)
