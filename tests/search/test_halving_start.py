@@ -5,12 +5,12 @@ import math
 import pytest
 
 import shoestring as st
-from shoestring.search.halving_start import CONFIGS, EVIDENCE, MAX_CONFIGS, MAX_REPLACED, is_start, plan_of
+from shoestring.search.halving_start import CONFIGS, EVIDENCE, EVIDENCE_RUNS, MAX_CONFIGS, MAX_REPLACED, is_start, plan_of
 
 SPACE = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 27))
 COST = 60 * 27.0
 RUNGS = {1: 15, 3: 5, 9: 2, 27: 1}  # configs on each, of 27 epochs
-LENGTH = sum(RUNGS.values()) + 1  # and one for evidence
+LENGTH = sum(RUNGS.values()) + EVIDENCE_RUNS
 
 
 def value_at(config, epoch):
@@ -70,14 +70,15 @@ def test_the_best_third_of_each_rung_goes_on(direction):
     assert "number 1 of 15 goes on" in on_rung(study, 3)[0].suggestion["why"]
 
 
-def test_a_config_from_the_middle_of_the_lowest_rung_goes_to_the_target_too():
+def test_configs_from_the_middle_and_the_end_of_the_lowest_rung_go_to_the_target_too():
     study = studied()
-    (evidence,) = [trial for trial in study.history if plan_of(trial).get(EVIDENCE)]
-    assert evidence.number == LENGTH - 1
-    assert evidence.config["epochs"] == 27
+    evidence = [trial for trial in study.history if plan_of(trial).get(EVIDENCE)]
+    assert [trial.number for trial in evidence] == [LENGTH - 2, LENGTH - 1]
     ranked = sorted(abs(trial.config["x"] - 0.3) for trial in on_rung(study, 1))
-    assert abs(evidence.config["x"] - 0.3) in ranked[CONFIGS // 3 : 2 * CONFIGS // 3]
-    assert "to see how runs end" in evidence.suggestion["why"]
+    for number, trial in enumerate(evidence, start=1):
+        assert trial.config["epochs"] == 27
+        assert abs(trial.config["x"] - 0.3) in ranked[number * CONFIGS // 3 : (number + 1) * CONFIGS // 3]
+        assert "to see how runs end" in trial.suggestion["why"]
 
 
 def test_of_the_middle_the_cheapest_is_taken():
@@ -90,7 +91,7 @@ def test_of_the_middle_the_cheapest_is_taken():
         return st.Outcome(value_at(config, epoch), cost=epoch * config["width"])
 
     study = until(new(space, 60 * 27 * 5.0), train_wide, LENGTH)
-    (evidence,) = [trial for trial in study.history if plan_of(trial).get(EVIDENCE)]
+    evidence, _ = [trial for trial in study.history if plan_of(trial).get(EVIDENCE)]
     ranked = sorted(on_rung(study, 1), key=lambda trial: trial.value)
     middle = [trial.config["width"] for trial in ranked[CONFIGS // 3 : 2 * CONFIGS // 3]]
     assert evidence.config["width"] == min(middle)
@@ -221,7 +222,7 @@ def test_runs_that_can_go_on_pay_for_the_rest_alone():
     study = studied(space=space)
     promoted = [trial for trial in starts(study) if trial.config["epochs"] > 1]
     assert all(trial.resumed_from is not None for trial in promoted)
-    assert sum(trial.cost for trial in starts(study)) == 15 * 1 + 5 * 2 + 2 * 6 + 18 + 26
+    assert sum(trial.cost for trial in starts(study)) == 15 * 1 + 5 * 2 + 2 * 6 + 18 + 2 * 26
     assert study.recommend().config["x"] == pytest.approx(0.3, abs=0.15)
 
 
@@ -272,7 +273,7 @@ def test_runs_beside_each_other_hold_up_no_rung(workers):
     assert {epochs: len(on_rung(study, epochs)) for epochs in (3, 9, 27)} == {3: 5, 9: 2, 27: 1}
     before = [trial for trial in on_rung(study, 1) if trial.number < on_rung(study, 3)[0].number]
     assert len(before) < CONFIGS + workers
-    assert sum(bool(plan_of(trial).get(EVIDENCE)) for trial in study.history) == 1
+    assert sum(bool(plan_of(trial).get(EVIDENCE)) for trial in study.history) == EVIDENCE_RUNS
 
 
 def test_what_was_enqueued_on_a_rung_is_not_asked_again():
