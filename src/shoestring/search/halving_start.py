@@ -9,10 +9,10 @@ with it. It was 1.86, 1.29 and .58 where each run went on at once while it was a
 first ones, with none to be compared with, all went on (24 runs each). With 27 configs it was worse than with 15.
 
 Ranks may mislead: curves cross, or a bias turns their order round. So two more configs go to the target: one from the middle
-third of the lowest rung and one from the last third, each the one that is expected to cost least. If they end better than those that
-were ahead of them, early values mislead (``surrogate.curves_evidence``). With the first of them alone the regret on the tuning
-tables was .43 at a quarter, but that on planted curves that cross was three times that of whole runs. With the second alone it
-was .59 and 1.9 times.
+third of the lowest rung and one from the last third, each the one that is expected to cost least. If they end better than those
+that were ahead of them, early values mislead (``surrogate.curves_evidence``). With the first of them alone the regret on the
+tuning tables was .43 at a quarter, but that on planted curves that cross was three times that of whole runs. With the second
+alone it was .59 and 1.9 times.
 
 It needs a budget in cost or time (else a run of one epoch counts as much as a full one) and trials that report. The first trials
 show whether they do. The state of the start is read from the history, since each suggestion carries a plan with its place.
