@@ -1,7 +1,7 @@
 """The start of a search along learning curves: successive halving of space-filling configs.
 
 One bracket, as Hyperband has them (Li et al. 2018, see ``hyperband``): CONFIGS configs get target / ETA^3 each, the best third of
-them three times as much, and so on, until one of them reaches the target. So many configs are seen for the cost of three or four
+them three times as much, and so on, until one of them reaches the target. So many configs are seen for the cost of four or five
 full runs, before a model is asked. A config that is promoted begins anew, unless its run can go on.
 
 Why: on the tuning tables of recorded curves the regret at a twentieth, a tenth and a quarter of the budget was 1.30, .94 and .45
@@ -130,7 +130,7 @@ def new_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) ->
     if not costs_are_known(context):
         u, _ = cheaper_by_names(context, u)
     else:
-        limit = math.log(max(LARGEST_RUN * context.affordable, 1e-300))
+        limit = largest_log_cost(context)
         if full_run_cost(context, u[None, :], rungs)[0] > limit:
             u = affordable_space_filling(context, limit, lambda pool: full_run_cost(context, pool, rungs))
             if full_run_cost(context, u[None, :], rungs)[0] > limit:
@@ -141,15 +141,15 @@ def new_run(context: SearchContext, state: HyperbandState, rungs: list[Rung]) ->
 
 
 def promotion(context: SearchContext, state: HyperbandState, rungs: list[Rung], number: int, size: int) -> Job | None:
-    """Of the ``size`` best on the rung below, the first that is not on this one; those with too expensive full runs do not count.
+    """Of the ``size`` best on the rung below, the first that is not on this one.
 
-    Where all of them do, all count.
+    Configs whose full runs are too expensive do not count, unless all are.
     """
     ranked, below, there = state.ranked(0, number - 1), state.trials(0, number - 1), state.trials(0, number)
     if not ranked:
         return None
     points = targets(context, [below[config] for config in ranked])
-    fits = full_run_cost(context, points, rungs) <= math.log(max(LARGEST_RUN * context.affordable, 1e-300))
+    fits = full_run_cost(context, points, rungs) <= largest_log_cost(context)
     kept = [config for config, fit in zip(ranked, fits, strict=True) if fit or config in there] if fits.any() else ranked
     here = points.copy()
     here[:, resource(context)] = unit_of(context, rungs[number])
@@ -161,6 +161,11 @@ def promotion(context: SearchContext, state: HyperbandState, rungs: list[Rung], 
 def targets(context: SearchContext, trials: list[Trial]) -> Array:
     """The points of trials' configs at the target."""
     return context.space.at_target(np.array([context.space.encode(trial.config) for trial in trials]))
+
+
+def largest_log_cost(context: SearchContext) -> float:
+    """The logarithm of what a full run of this start may cost."""
+    return math.log(max(LARGEST_RUN * context.affordable, 1e-300))
 
 
 def full_run_cost(context: SearchContext, U: Array, rungs: list[Rung]) -> Array:
@@ -197,11 +202,11 @@ def evidence_run(context: SearchContext, state: HyperbandState, rungs: list[Rung
     ranked, lowest, ended = state.ranked(0, 0), state.trials(0, 0), state.trials(0, len(rungs) - 1)
     third = len(ranked) / ETA
     part = ranked[math.floor((count + 1) * third) : math.ceil((count + 2) * third)]  # the middle third, then the last one
-    middle = [config for config in part if config not in ended]
-    if len(ranked) < ETA or not middle:
+    candidates = [config for config in part if config not in ended]
+    if len(ranked) < ETA or not candidates:
         return None
-    cost = full_run_cost(context, targets(context, [lowest[config] for config in middle]), rungs)
-    config = middle[int(cost.argmin())]
+    cost = full_run_cost(context, targets(context, [lowest[config] for config in candidates]), rungs)
+    config = candidates[int(cost.argmin())]
     rank = ranked.index(config) + 1
     why = f"{WHY}number {rank} of {len(ranked)} goes to the target too, to see how runs end"
     job = Job(0, len(rungs) - 1, config, lowest[config], (rank, len(ranked)))
