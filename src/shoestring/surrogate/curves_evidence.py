@@ -27,6 +27,7 @@ MAX_CURVES_COMPARED = 30
 MIN_COMPLETE_RUNS = 5  # for a comparison by models
 CLEAR_AGREEMENT = 2 / 3  # of early ranks with those at the end: then no model is asked
 MIN_PAIRS_WITH_FAILED = 3  # where fewer than two runs are complete, and the others have failed
+PLAIN_LOG_ODDS = 0.5  # for each run, by which the plain kernel must predict better to be preferred
 MIN_LOG_ODDS = 3.0  # by which complete runs alone must predict better: less is chance
 EARLY_TIMES = (1 / 27, 1 / 9, 1 / 3)  # shares of the target at which ranks are compared with those at the end
 OUTLIER_SHARE, OUTLIER_SPREAD = 0.05, 10.0  # of ends that no model foresees: so many, with so many times the deviation
@@ -38,7 +39,8 @@ def beats_plain(posterior: CurvePosterior, groups: NDArray[np.intp], fidelities:
     """Whether curves predict how runs end, from their first halves and the other runs, better than the plain kernel does.
 
     By the density of each run's last value, left out together with the second half of its curve. The plain kernel knows the
-    ends and the middles of all runs, but for that one end.
+    ends and the middles of all runs, but for that one end. It has to be better by PLAIN_LOG_ODDS for each run: a search has many
+    runs near its best, and their ends are predicted from each other by any kernel.
     """
     curves = posterior.curves
     long = spread(np.flatnonzero(curves.lengths >= MIN_POINTS_COMPARED))
@@ -58,7 +60,8 @@ def beats_plain(posterior: CurvePosterior, groups: NDArray[np.intp], fidelities:
     Z = np.column_stack([curves.Z[rows], np.concatenate([end_t[long], end_t[others], half_t])])
     y = np.concatenate([curves.last[long], curves.last[others], half_y])
     count = int(groups.max()) + 1
-    return own > left_out_density(Z, y, np.append(groups, count), len(long), (*fidelities, count))
+    plain = left_out_density(Z, y, np.append(groups, count), len(long), (*fidelities, count))
+    return own > plain - PLAIN_LOG_ODDS * len(long)
 
 
 def predicts_ends(posterior: CurvePosterior, complete: NDArray[np.intp], groups: NDArray[np.intp]) -> bool:
@@ -127,9 +130,7 @@ def spread(rows: NDArray[np.intp]) -> NDArray[np.intp]:
     return rows[np.unique(np.linspace(0, len(rows) - 1, MAX_CURVES_COMPARED).round().astype(np.intp))] if len(rows) else rows
 
 
-def left_out_density(
-    Z: Array, y: Array, groups: NDArray[np.intp], count: int, fidelities: tuple[int, ...] = ()
-) -> float:
+def left_out_density(Z: Array, y: Array, groups: NDArray[np.intp], count: int, fidelities: tuple[int, ...] = ()) -> float:
     """Log density of the first ``count`` values, each given all others, under a Gaussian process: R&W, equation 5.12."""
     posterior = GP().fit(Z, y, groups, fidelities=fidelities).posterior
     variance = 1.0 / np.einsum("ij,ij->j", posterior.R, posterior.R)[:count]

@@ -264,9 +264,15 @@ class CurveMemo:
     thetas: dict[tuple[int, ...], tuple[str, Array, bool]] = field(default_factory=dict)
     fits: dict[tuple[int, ...], CurveFit | None] = field(default_factory=dict)
     encoding: Encoding | None = None
+    last: tuple[History, CurveFit | None] | None = None  # a running trial asks many times about one history
 
     def fit(self, history: History, encoding: Encoding) -> CurveFit | None:
         """The model of the curves of a history; None while they are too few, or no fidelity is traced."""
+        if self.last is None or self.last[0] is not history or self.encoding is not encoding:
+            self.last = history, self._look_up(history, encoding)
+        return self.last[1]
+
+    def _look_up(self, history: History, encoding: Encoding) -> CurveFit | None:
         if not history.space.fidelities or not history.table.has_reports[: history.table.count].any():
             return None
         if self.encoding is not encoding:  # the space was extended
