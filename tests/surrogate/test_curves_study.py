@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import shoestring as st
+from shoestring.surrogate import curves_evidence
 from shoestring.surrogate.belief import Belief
+from shoestring.surrogate.curves_evidence import PLAIN_LOG_ODDS, beats_plain
 from shoestring.surrogate.curves_study import (
     MAX_POINTS,
     CurveMemo,
@@ -127,6 +129,29 @@ def test_curves_whose_beginnings_say_nothing_are_not_chosen():
     fit = CurveMemo().fit(study.history, study.context.encoding)
     assert not fit.chosen
     assert not isinstance(study.context.belief(costs=False).model, CurveSurrogate)
+
+
+@pytest.mark.parametrize(("odds", "chosen"), [(PLAIN_LOG_ODDS - 0.05, True), (PLAIN_LOG_ODDS + 0.05, False)])
+def test_the_plain_kernel_is_preferred_only_if_it_is_clearly_better(odds, chosen, study, monkeypatch):
+    fit = CurveMemo().fit(study.history, study.context.encoding)
+    posterior, groups = fit.posterior, fit.data.groups
+    monkeypatch.setattr(curves_evidence, "left_out_density", lambda *args: 0.0)
+    for_curves: list[float] = []
+    density = curves_evidence.log_density
+    monkeypatch.setattr(curves_evidence, "log_density", lambda *args: for_curves.append(density(*args)) or for_curves[-1])
+    beats_plain(posterior, groups, ())
+    own, runs = sum(for_curves), len(for_curves)
+    monkeypatch.setattr(curves_evidence, "left_out_density", lambda *args: own + odds * runs)
+    assert beats_plain(posterior, groups, ()) is chosen
+
+
+def test_a_history_is_looked_up_once(study, monkeypatch):
+    memo, encoding = CurveMemo(), study.context.encoding
+    history = study.history
+    found = memo.fit(history, encoding)
+    monkeypatch.setattr(CurveMemo, "_look_up", lambda *args: None)
+    assert memo.fit(history, encoding) is found
+    assert memo.fit(study.history.head(5), encoding) is None  # another history is looked up anew
 
 
 def test_the_belief_of_a_method_at_the_target_learns_from_whole_curves(study):
