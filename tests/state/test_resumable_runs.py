@@ -9,6 +9,7 @@ import pytest
 import shoestring as st
 from shoestring.data.dataset import to_dataset
 from shoestring.errors import MethodError
+from shoestring.state import study_state
 from shoestring.state.checkpoints import Checkpoints, folder_bytes, read_limit, remove_root
 from tests.storage.crowd import worker
 
@@ -141,11 +142,14 @@ def test_of_two_processes_that_want_to_go_on_with_a_run_one_does(tmp_path):
 
 
 def _die_while_going_on(pipe, address, folder, moment):
+    study_state.SECONDS_BETWEEN_REPORTS = 0.0  # else what was reported in the last second is not stored
+
     def train(config, trial):
         state = trial.checkpoint_dir / "epochs"
         done = len(state.read_bytes()) if state.exists() else 0
         for epoch in range(done + 1, config["epochs"] + 1):
             state.write_bytes(b"." * epoch)
+            trial.report(0.5, epochs=epoch, cost=epoch - done)
             if epoch == moment:
                 os.kill(os.getpid(), signal.SIGKILL)
         return st.Outcome(0.5, cost=config["epochs"] - done)
@@ -156,6 +160,7 @@ def _die_while_going_on(pipe, address, folder, moment):
 MOMENTS = [30, *(pytest.param(epoch, marks=pytest.mark.slow) for epoch in (11, 50))]  # after its first and its last epoch too
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_a_run_that_was_killed_while_it_went_on_keeps_its_checkpoint_and_what_was_paid(database, tmp_path, moment):
     with worker(_die_while_going_on, database.address, tmp_path / "saved", moment) as (process, _):
@@ -174,11 +179,27 @@ def test_a_run_that_was_killed_while_it_went_on_keeps_its_checkpoint_and_what_wa
     assert [str(trial.state) for trial in result.history] == ["done", "abandoned", "done"]
     assert seen == [(moment, (0, {"epochs": 10}, 10.0))]  # what the killed trial had saved is there
     assert (first.cost, last.cost) == (10, 50 - moment)
-    assert result.spent == pytest.approx(60 - moment + killed.cost)
-    assert killed.cost < 5  # its time until it was killed; the 10 epochs before it are not charged again
+    assert killed.cost == moment - 10  # what it reported; the 10 epochs before it are not charged again
+    assert result.spent == 50  # every epoch was paid once
     data = to_dataset(result.history)
-    assert data.censored.tolist() == [False, True]  # a lower bound of what 50 epochs cost from the start
+    assert data.censored[:2].tolist() == [False, True]  # a lower bound of what 50 epochs cost from the start
+    assert data.censored.sum() == 1
     assert database.open().check() == []
+
+
+def test_an_abandoned_trial_has_cost_what_it_reported_also_where_time_has_no_price():
+    study = st.Study(SPACE, method=st.Random(), budget=st.Budget(cost=100, unit="EUR"))
+    costs = [2.0, 5.0]
+
+    def stop_after_two(config, trial):
+        for epoch, cost in enumerate(costs, 1):
+            trial.report(0.5, epochs=epoch, cost=cost)
+        raise KeyboardInterrupt
+
+    study.enqueue({"x": 0.5, "epochs": 50})
+    study.minimize(stop_after_two, st.Budget(cost=100, unit="EUR"), on_interrupt="return")
+    assert [(str(trial.state), trial.cost) for trial in study.log] == [("abandoned", 5.0)]
+    assert study.history.spent == 5.0
 
 
 # -- removed -------------------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def finish_trial(
     fidelity of its last report, with the value of that report.
     """
     results: dict[str, Any] = {"seconds": seconds, "reports": tuple(reports) or trial.reports, "censored": censored}
-    reported = next((report["cost"] for report in reversed(reports) if report["cost"] is not None), None)
+    reported = last_reported_cost(reports)
     charged = min(seconds * price, sys.float_info.max) if seconds is not None else None
     measured = charged if reported is None else reported
     results["cost"] = measured if outcome.cost is None else read_cost(outcome.cost)
@@ -101,6 +101,11 @@ def finish_trial(
             trial, value = truncated(trial, fidelity, stopped), float(reports[-1]["value"])
         return trial.finish(State.DONE, value=value, **results)
     return trial.finish(State.FAILED, error=f"the value was {value!r}", **results)
+
+
+def last_reported_cost(reports: Sequence[Mapping[str, Any]]) -> float | None:
+    """What a trial had paid at its last report with a cost; None if none has one."""
+    return next((report["cost"] for report in reversed(reports) if report["cost"] is not None), None)
 
 
 def read_value(value: Any) -> float:

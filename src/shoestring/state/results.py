@@ -186,7 +186,9 @@ class Results:
         self.warned_of_unit = True
         log.warning(
             "trial %d gave no cost, so its seconds are counted as %s; return st.Outcome(value, cost=...), "
-            "or say what an hour costs: st.Budget(..., per_hour=...)", trial.number, settings.unit,
+            "or say what an hour costs: st.Budget(..., per_hour=...)",
+            trial.number,
+            settings.unit,
         )
 
 

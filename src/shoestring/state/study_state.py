@@ -23,6 +23,7 @@ import numpy as np
 from .._format import duration
 from ..budget import Budget
 from ..data.history import History
+from ..data.outcome import last_reported_cost
 from ..data.persistent_list import PersistentList
 from ..data.training_run import RUN_KEYS, begin_trial
 from ..data.trial import State, Trial
@@ -143,9 +144,7 @@ class StudyState:
     heartbeat    renews the leases of this process's trials; None in memory, where no other process can take them
     """
 
-    def __init__(
-        self, storage: Storage, study: int, name: str, space: Space, settings: StudySettings, *, lease: float
-    ) -> None:
+    def __init__(self, storage: Storage, study: int, name: str, space: Space, settings: StudySettings, *, lease: float) -> None:
         self.storage, self.study, self.name = storage, study, name
         self.settings, self.spaces = settings, [space]
         self.lock: StudyLock = threading.RLock()
@@ -389,10 +388,14 @@ class StudyState:
         self.refresh()
 
     def give_back(self, trial: Trial, reports: Sequence[Mapping[str, Any]] = (), died: bool = False) -> None:
-        """Abandon a running trial, charge it, and have its config asked first, unless too many workers ``died`` of it."""
+        """Abandon a running trial, charge it, and have its config asked first, unless too many workers ``died`` of it.
+
+        It has cost what its last report says, or else its seconds.
+        """
         seconds, kept = self.seconds_open(trial), tuple(reports) or trial.reports
-        priced = seconds is not None and self.settings.time_has_a_price
-        cost = min((seconds or 0.0) * self.settings.price_of_a_second, sys.float_info.max) if priced else None
+        cost = last_reported_cost(kept)
+        if cost is None and seconds is not None and self.settings.time_has_a_price:
+            cost = min(seconds * self.settings.price_of_a_second, sys.float_info.max)
         ended = trial.finish(State.ABANDONED, seconds=seconds, cost=cost, reports=kept)
         ended = count_lost_worker(ended, self.max_retries) if died else ended
         self.close(ended, again=ended.state is State.ABANDONED)
@@ -521,7 +524,6 @@ class StudyState:
             return running
         holders = self.storage.holders(self.study)
         return [trial for trial in running if surely_dead(holders.get(trial.number, ""))]
-
 
     def after_fork(self) -> None:
         """In the child of a fork: a lock that another thread held would stay locked, and what it was changing half changed."""
