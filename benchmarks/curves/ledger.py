@@ -13,7 +13,7 @@ SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)  # of the budget
 FINE_SHARES = (0.025, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 WHOLE_RUNS = 60  # whose mean cost is the budget
 SAMPLES, SAMPLING_SEED = 1000, 20_001
-CAP = 400  # runs, of whatever length
+CAP = 1000  # runs, of whatever length
 
 
 @cache

@@ -112,14 +112,15 @@ def test_optuna_pays_for_the_epochs_until_it_prunes_a_run_and_survives_divergenc
     assert ledger.runs >= 2
 
 
-def test_hyperband_as_published_is_judged_by_the_lowest_value_at_the_highest_fidelity(cheap):
+def test_hyperband_as_published_is_judged_by_the_lowest_value_at_the_highest_fidelity(cheap, monkeypatch):
     fidelities = planted.PROBLEMS["flipped"].fidelities
     shown = [({"x1": 0.1, "epochs": 50}, None), ({"x1": 0.2, "epochs": 16}, 0.1), ({"x1": 0.3, "epochs": 50}, 0.4)]
     trials = [SimpleNamespace(config=config, value=value) for config, value in [*shown, ({"x1": 0.4, "epochs": 50}, 0.3)]]
     assert compare.observed_best(trials, fidelities)["x1"] == 0.4
     assert compare.observed_best(trials[:2], fidelities)["x1"] == 0.2
     assert compare.observed_best(trials[:1], fidelities) is None
-    ledger = compare.ours("flipped", 0, fidelity=True, resumable=True, method=st.Hyperband(), observed=True, cap=10)
+    monkeypatch.setattr(compare, "CAP", 10)
+    ledger = compare.ours("flipped", 0, fidelity=True, resumable=True, method=st.Hyperband(), observed=True)
     assert ledger.runs == 10
     assert ledger.rest()[-1] is not None
 
@@ -127,11 +128,27 @@ def test_hyperband_as_published_is_judged_by_the_lowest_value_at_the_highest_fid
 @pytest.mark.slow
 def test_smac_pays_for_the_rest_of_a_promoted_config_alone(cheap, monkeypatch):
     pytest.importorskip("smac")
-    monkeypatch.setattr(peers_fidelity, "CAP", 40)
-    monkeypatch.setattr("benchmarks.curves.ledger.CAP", 40)
+    monkeypatch.setattr("benchmarks.curves.ledger.scale", lambda name: (1.0, 1500.0))
+    furthest, in_full = {}, []
+    curve = planted.PlantedCurves.curve
+
+    def watched(problem, config, seed=0):
+        found = curve(problem, config, seed)
+
+        def until(unit):
+            value, paid = found.until(unit)
+            key = tuple(sorted(config.items()))
+            furthest[key] = max(furthest.get(key, 0.0), paid)
+            in_full.append(paid)
+            return value, paid
+
+        return SimpleNamespace(until=until)
+
+    monkeypatch.setattr(planted.PlantedCurves, "curve", watched)
     ledger = peers_fidelity.smac("crossing", 0)
     assert ledger.rest()[-1] is not None
-    assert ledger.spent < 40 * 150
+    assert ledger.spent == pytest.approx(sum(furthest.values()))
+    assert sum(in_full) > 1.1 * ledger.spent  # some were promoted
 
 
 @pytest.mark.slow
@@ -142,19 +159,20 @@ def test_two_fidelities_of_a_table_reach_the_study_and_the_bill(monkeypatch):
     )
     monkeypatch.setattr("benchmarks.curves.ledger.scale", lambda name: (1.0, 4 * whole[1]))
     monkeypatch.setattr(compare, "scale", lambda name: (1.0, 4 * whole[1]))
+    monkeypatch.setattr(compare, "CAP", 12)
     space = compare.space_of("cnn_cifar10", True, True)
     assert list(space.fidelities) == ["epochs", "images"]
-    ledger = compare.ours("cnn_cifar10", 0, fidelity=True, resumable=True, cap=12)
+    ledger = compare.ours("cnn_cifar10", 0, fidelity=True, resumable=True)
     assert ledger.runs >= 4
 
 
 def test_the_summary_says_at_which_share_a_method_has_what_the_baseline_has_at_the_end(tmp_path):
     fine = [1.0] * 8 + [0.4, 0.3] + [0.2] * 8
-    for method, last, regrets in (("full", 0.3, [1.0] * 18), ("reports", 0.2, fine)):
+    for method, last, regrets in (("full", 0.300004, [1.0] * 17 + [0.3]), ("reports", 0.2, fine)):  # stored with five digits
         row = {"table": "steps", "seed": 0, "regrets": [None, 1, 0.5, 0.4, last], "fine": regrets, "seconds": 7.0}
         lines.append(tmp_path / f"{method}.jsonl", row)
     text = list(compare.summary(tmp_path, ["steps"], ["full", "reports", "smac"]))
-    assert text[1].split() == ["full", "nan", "1.000", "0.500", "0.400", "0.300", "|", "-", "-", "|", "7"]
+    assert text[1].split() == ["full", "nan", "1.000", "0.500", "0.400", "0.300", "|", "1", "1", "|", "7"]
     assert text[2].split() == ["reports", "nan", "1.000", "0.500", "0.400", "0.200", "|", "0.3", "0.3", "|", "7"]
     assert len(text) == 3
 
