@@ -16,7 +16,7 @@ Notation (see also ``surrogate.curves``)
     (psi'Q S + alpha') R^-T z + sqrt(e) z_3, with z and z_3 standard normal: three directions in all                       (1)
 
     KG(x, s) = min mu - E[ min (mu + B z) ] over the discretization and the run's own value                               (2)
-    divided by the cost of going on from k to s
+    divided by the cost of going on from k to s. As a further member of a batch, see ``log_worth``
 
 Of the three directions, the expectation over the one that moves the values most is exact (``kg_envelope``); over the other two it
 is a Gauss-Hermite sum. The value of that one direction alone is a lower bound (Jensen), by which candidates are ranked first.
@@ -24,6 +24,7 @@ is a Gauss-Hermite sum. The value of that one direction alone is a lower bound (
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -176,25 +177,39 @@ def unit_query(X: Array, column: int) -> Query:
 # -- equation (2) -------------------------------------------------------------------------------------------------------
 
 
-def log_trace_kg(moves: TraceMoves, log_cost: Array | None = None, refined: int = MAX_REFINED) -> Array:
-    """log KG - log cost of each candidate and stop (m x k), -inf where a stop is not ahead.
+def log_trace_kg(moves: TraceMoves, worth: Callable[[Array], Array] | None = None, refined: int = MAX_REFINED) -> Array:
+    """log KG of each candidate and stop (m x k), -inf where a stop is not ahead.
 
-    All are valued by a lower bound; then the ``refined`` best are valued over all three directions.
+    All are valued by a lower bound; then the ``refined`` best are valued over all three directions. ``worth`` says what they are
+    compared by, given log KG: log KG itself, or ``log_worth``.
     """
     m, k, size, _ = moves.moves.shape
-    value = np.full(m * k, -np.inf)
+    log_kg = np.full(m * k, -np.inf)
     B = moves.moves.reshape(m * k, size, 3)
-    cost = np.zeros(m * k) if log_cost is None else np.asarray(log_cost, dtype=float).reshape(-1)
-    valid = np.flatnonzero(np.isfinite(B[:, 0, 0]) & np.isfinite(cost))
+    valid = np.flatnonzero(np.isfinite(B[:, 0, 0]))
     if not len(valid):
-        return value.reshape(m, k)
+        return log_kg.reshape(m, k)
     a = moves.means[valid // k]
     turned = principal(a, B[valid])
-    value[valid] = log_expected_drop(a, turned[:, :, 0])
-    best = np.argsort(-(value[valid] - cost[valid]), kind="stable")[:refined]
-    value[valid[best]] = np.maximum(log_drop_over_three(a[best], turned[best]), value[valid[best]])
-    value[valid] -= cost[valid]
-    return value.reshape(m, k)
+    log_kg[valid] = log_expected_drop(a, turned[:, :, 0])
+    compared = log_kg if worth is None else worth(log_kg.reshape(m, k)).reshape(-1)
+    best = np.argsort(-compared[valid], kind="stable")[:refined]
+    log_kg[valid[best]] = np.maximum(log_drop_over_three(a[best], turned[best]), log_kg[valid[best]])
+    return log_kg.reshape(m, k)
+
+
+def log_worth(log_kg: Array, log_cost: Array, others: tuple[float, float] | None = None) -> Array:
+    """log KG - log cost (m x k), -inf where log KG is, or where the cost is NaN: a stop that is not ahead or not allowed.
+
+    ``others`` are the KG g and the cost c of the other members of a batch that runs at the same time. Then it is
+    log (g + KG) - log max(c, cost), equation (3.4) of ``kg_fidelity``: what takes no longer than the others costs nothing more.
+    """
+    allowed = np.isfinite(log_kg) & np.isfinite(log_cost)
+    if others is None:
+        return np.where(allowed, log_kg - log_cost, -np.inf)
+    gain, cost = others
+    joint = np.logaddexp(np.log(max(gain, 1e-300)), log_kg)
+    return np.where(allowed, joint - np.maximum(log_cost, np.log(cost)), -np.inf)
 
 
 def principal(a: Array, B: Array) -> Array:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cost.base import expected_log_cost
+from ..cost.incremental import started_runs
+from ..data.intermediate import SAME_FIDELITY
 from ..data.training_run import idle_starts
 from ..data.trial_table import SAME_POINT
 from ..data.visited import is_among
@@ -21,13 +23,14 @@ from ..numerics import Array, single_threaded
 from ..space.parameters import Fidelity
 from ..space.space import Space
 from ..surrogate.belief import Belief
+from ..surrogate.curves_evidence import Points
 from ..surrogate.curves_posterior import CurvePosterior, Query
-from ..surrogate.curves_study import CurveFit
+from ..surrogate.curves_study import CurveFit, StudyCurves
 from ..surrogate.curves_target import CurveSurrogate
-from .kg_fidelity import ASSUMED_OVERHEAD, CFKG
-from .kg_trace import TINY, TraceCandidates, log_trace_kg, trace_moves
+from .kg_fidelity import CFKG, assumed_negative_log_cost
+from .kg_trace import TINY, TraceCandidates, log_trace_kg, log_worth, trace_moves
 from .knowledge_gradient import KG_OPTIMIZER_OPTIONS, initial_discretization
-from .optimize.candidates import neighbours
+from .optimize.candidates import is_visited, neighbours
 from .optimize.optimizer import AcquisitionOptimizer, Selection
 
 N_NEW = 96  # new configurations that are compared, beside the minima of the mean
@@ -46,6 +49,8 @@ class TraceKG(CFKG):
     one (``st.Fidelity(..., resumable=True)``), and how far, is one choice. While there are too few learning curves, or they
     predict no better than single values do, it is ``CFKG``.
 
+    batch  the cost of several trials at once (``ask_many``): "max", that of the most expensive one (their time), or "sum"
+
     >>> study = st.Study(st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 9)), method=st.TraceKG())
     >>> study.ask().fidelity["epochs"] in range(1, 10)
     True
@@ -58,19 +63,21 @@ class TraceKG(CFKG):
         """The best run and stop of all candidates; those of CFKG where there is no model of curves."""
         if not isinstance(belief.model, CurveSurrogate):
             return super().select(belief, optimizer)
-        search = TraceSearch.of(belief, optimizer)
+        search = TraceSearch.of(belief, optimizer, self.others)
         U, rows = search.first_candidates()
-        values = search.values(U, rows)
-        best = np.argsort(-values.max(axis=1), kind="stable")[:5]
+        if not len(U):  # every configuration has a run, and none of these can go on
+            return super().select(belief, optimizer)
+        worth, log_gain = search.values(U, rows)
+        best = np.argsort(-worth.max(axis=1), kind="stable")[:5]
         near = search.new_ones(neighbours(U[best[rows[best] < 0]], N_NEAR, belief.encoding.space, optimizer.rng))
         fresh = np.full(len(near), -1)
-        U, rows, values = np.vstack([U, near]), np.append(rows, fresh), np.vstack([values, search.values(near, fresh)])
-        run, stop = np.unravel_index(int(np.argmax(values)), values.shape)
-        if not np.isfinite(values[run, stop]):
+        found = search.values(near, fresh)
+        U, worth, log_gain = np.vstack([U, near]), np.vstack([worth, found[0]]), np.vstack([log_gain, found[1]])
+        run, stop = np.unravel_index(int(np.argmax(worth)), worth.shape)
+        if not np.isfinite(worth[run, stop]):
             return super().select(belief, optimizer)
         u = search.at_stop(U[[run]], int(stop))[0]
-        gain = float(values[run, stop] + search.log_costs(U[[run]], rows[[run]])[0, stop])
-        return Selection(u, {"log_gain": gain})
+        return Selection(u, {"log_gain": float(log_gain[run, stop])})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +88,7 @@ class TraceSearch:
     column      of the traced fidelity;   stops, grid   see ``TraceCandidates``;   units  the stops as unit coordinates
     fixed       the discretization: the best runs, and ``minima``, those of the mean
     going_on    rows of the curves that may go on
+    others      KG and cost of the other members of a batch, None where there are none or each is paid for
     """
 
     belief: Belief
@@ -94,9 +102,10 @@ class TraceSearch:
     fixed: Query
     minima: Array
     going_on: NDArray[np.intp]
+    others: tuple[float, float] | None = None
 
     @classmethod
-    def of(cls, belief: Belief, optimizer: AcquisitionOptimizer) -> TraceSearch:
+    def of(cls, belief: Belief, optimizer: AcquisitionOptimizer, others: tuple[float, float] | None = None) -> TraceSearch:
         assert isinstance(belief.model, CurveSurrogate)
         curves, space = belief.model.curves, belief.encoding.space
         data = curves.data
@@ -110,10 +119,11 @@ class TraceSearch:
         points = initial_discretization(belief, replace(optimizer, options=KG_OPTIMIZER_OPTIONS))
         new = posterior.new(data.features(points))
         fixed = joined_queries(posterior.started(kept), replace(new, rows=new.rows - len(data.U)))
-        going_on = matching_rows(idle_starts(belief.data.started, belief.data.pending, space), data.U, column)
+        busy = np.vstack([belief.data.pending, belief.data.failed])  # what has failed would fail again
+        going_on = matching_rows(idle_starts(belief.data.started, busy, space), data.U, column)
         return cls(
             belief=belief, optimizer=optimizer, curves=curves, posterior=posterior, column=column, stops=stops, units=units,
-            grid=grid, fixed=fixed, minima=points, going_on=going_on,
+            grid=grid, fixed=fixed, minima=points, going_on=going_on, others=others,
         )  # fmt: skip
 
     def new_ones(self, U: Array) -> Array:
@@ -147,8 +157,8 @@ class TraceSearch:
         asked[:, self.column] = self.units[stop]
         return asked
 
-    def values(self, U: Array, rows: NDArray[np.intp]) -> Array:
-        """log KG - log cost (m x k)."""
+    def values(self, U: Array, rows: NDArray[np.intp]) -> tuple[Array, Array]:
+        """What the candidates are compared by (``log_worth``), and log KG: m x k each."""
         space, data = self.belief.encoding.space, self.curves.data
         new = np.where(rows < 0, -1 - np.arange(len(rows)) - len(data.U) - len(self.fixed.X), rows)
         candidates = TraceCandidates(X=data.features(U), rows=new, stops=self.stops, grid=self.grid)
@@ -156,23 +166,30 @@ class TraceSearch:
         elsewhere = (np.abs(space.at_target(U) - U) > SAME_POINT).any(axis=1)  # another fidelity is lower: it is no answer itself
         moves.means[elsewhere, -1] = WORTHLESS
         moves.moves[elsewhere, :, -1] *= 0.0
-        log_cost = self.log_costs(U, rows)
-        spending = self.belief.spending
+        log_cost, feasibility = self.allowed_log_costs(U), self.belief.feasibility
+        chance = np.zeros(len(U)) if feasibility is None else feasibility.log_probability(self.belief.encoding.features(U))
+
+        def worth(log_kg: Array) -> Array:
+            return log_worth(log_kg + chance[:, None], log_cost, self.others)
+
+        log_kg = log_trace_kg(moves, worth)
+        return worth(log_kg), log_kg + chance[:, None]
+
+    def allowed_log_costs(self, U: Array) -> Array:
+        """Of going on to each stop (m x k); NaN where that is not affordable or must not be suggested again."""
+        asked = np.repeat(U, len(self.stops), axis=0)
+        asked[:, self.column] = np.tile(self.units, len(U))
+        log_cost, spending = self.log_costs(asked), self.belief.spending
         if spending is not None and spending.in_cost and self.belief.cost is not None:
             log_cost = np.where(np.exp(log_cost) <= max(spending.left, 0.0), log_cost, np.nan)
-        found = log_trace_kg(moves, log_cost)
-        feasibility = self.belief.feasibility
-        return found if feasibility is None else found + feasibility.log_probability(self.belief.encoding.features(U))[:, None]
+        return np.where(is_visited(asked, self.optimizer.visited), np.nan, log_cost).reshape(len(U), -1)
 
-    def log_costs(self, U: Array, rows: NDArray[np.intp]) -> Array:
-        """Of going on to each stop (m x k): the expected cost, or while none is known the share of the target that is left."""
-        cost = self.belief.cost
+    def log_costs(self, asked: Array) -> Array:
+        """The expected costs of trials at points; the assumed ones while none are known."""
+        data, space, cost = self.belief.data, self.belief.encoding.space, self.belief.cost
         if cost is not None:
-            asked = np.repeat(U, len(self.stops), axis=0)
-            asked[:, self.column] = np.tile(self.units, len(U))
-            return expected_log_cost(cost, asked).reshape(len(U), -1)
-        ends = np.array([0.0 if row < 0 else self.posterior.curves.times[row][-1] for row in rows])
-        return np.asarray(np.log(ASSUMED_OVERHEAD + np.maximum(self.stops - ends[:, None], 0.0)))
+            return expected_log_cost(cost, asked)
+        return -assumed_negative_log_cost(space, started_runs(data, space))(asked, False)[0]
 
 
 def fidelity_ladder(space: Space, name: str) -> tuple[Array, Array]:
@@ -207,20 +224,61 @@ def matching_rows(started: Array, U: Array, column: int) -> NDArray[np.intp]:
 
 
 def with_pending_runs(curves: CurveFit, belief: Belief, grid: Array) -> CurvePosterior:
-    """The posterior as if each pending run had come out as expected: what it will tell need not be bought again."""
+    """The posterior as if each pending trial had come out as expected: what it will tell need not be bought again.
+
+    A trial that goes on with a run adds the points ahead to the curve of that run, any other trial is a curve of its own.
+    """
     posterior, data = curves.posterior, curves.data
     pending = belief.data.pending
     if not len(pending):
         return posterior
-    space = belief.encoding.space
-    X = data.features(pending)
-    asked = [float(space.decode(u)[data.traced]) / data.goal for u in pending]
-    times = [grid[: max(int(np.searchsorted(grid, end + TINY, side="right")), 1)] for end in asked]
-    values = [posterior.mean_and_variance(posterior.new(np.tile(x, (len(t), 1)), t))[0] for x, t in zip(X, times, strict=True)]
-    known = posterior.curves
-    joined = known.of(np.vstack([known.Z, X]), [*known.times, *times], [*known.values, *values])
-    kappa = np.concatenate([posterior.kappa, np.ones(len(X))])
+    known, space = posterior.curves, belief.encoding.space
+    times, values, X, begun = list(known.times), list(known.values), data.features(pending), list[int]()
+    for place, (u, row) in enumerate(zip(pending, pending_rows(belief, data), strict=True)):
+        end = float(space.decode(u)[data.traced]) / data.goal
+        reached = float(known.times[row][-1]) if row >= 0 else -1.0
+        ahead = grid[(grid > reached + TINY) & (grid <= end + TINY)]
+        if not len(ahead):  # the grid has no point on the way there
+            ahead = np.array([end]) if end > reached + TINY else grid[:0]
+        if row < 0:
+            begun.append(place)
+            times.append(ahead)
+            values.append(posterior.mean_and_variance(posterior.new(np.tile(X[place], (len(ahead), 1)), ahead))[0])
+        elif len(ahead):
+            expected = posterior.mean_and_variance(posterior.started(np.full(len(ahead), row), ahead))[0]
+            times[row], values[row] = np.append(times[row], ahead), np.append(values[row], expected)
+    joined = known.of(np.vstack([known.Z, X[begun]]), times, values)
+    kappa = np.concatenate([posterior.kappa, np.ones(len(begun))])
     return CurvePosterior.given(joined, posterior.layout, posterior.theta, kappa)
+
+
+def pending_rows(belief: Belief, data: StudyCurves) -> list[int]:
+    """For each pending trial the row of the curve that it goes on with, -1 where it begins a run.
+
+    Of the runs of its config that may go on it is the one that has come furthest below the fidelity that was asked, as in
+    ``begin_trial``. Each run is gone on with once.
+    """
+    started, space, found = belief.data.started, belief.encoding.space, list[int]()
+    column = space.names.index(data.traced)
+    for u in belief.data.pending:
+        found.append(-1)
+        rows = matching_rows(u[None, :], data.U, column)
+        if started is None or not len(rows):
+            continue
+        ends = started[matching_rows(u[None, :], started, column), column]
+        for end in np.sort(ends[ends < u[column] - SAME_POINT])[::-1]:
+            point = np.where(np.arange(len(u)) == column, end, u)
+            reached = float(space.decode(point)[data.traced]) / data.goal
+            those = [row for row in rows.tolist() if row not in found and has_point(data.points[row], reached)]
+            if those:  # of several runs that have passed this point, the one that has ended there
+                found[-1] = min(those, key=lambda row: max(data.points[row]) - reached)
+                break
+    return found
+
+
+def has_point(points: Points, time: float) -> bool:
+    """Whether a curve has a point at this time."""
+    return any(abs(each - time) < SAME_FIDELITY for each in points)
 
 
 def joined_queries(one: Query, other: Query) -> Query:

@@ -2,7 +2,8 @@
 
 A search over fidelities may end with a recommendation that was never evaluated. With ``confirm=True`` the study stops a little
 earlier and finds out. What is kept is the predicted cost of what would be confirmed now. If that does not fit in the end, the
-next best config that does is evaluated. Where nothing is left to confirm, the search goes on with what was kept.
+next best config that does is evaluated. After a confirmation, and where there is nothing to confirm, the search goes on with what
+is left, one trial for each worker at a time. After each time it is looked again whether there is something to confirm.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from .._format import amount
 from ..budget import Budget
-from ..data.trial import State
+from ..data.trial import State, Trial
 from ..numerics import Array
 from ..search.base import MIN_COSTS_FOR_PREDICTION, SearchContext
 from ..search.recommend import CONFIRMS, RecommendedPoint, affordable_alternative, recommend
@@ -21,7 +22,7 @@ from ..space.space import Config
 from ..state.suggester import Suggester, price_of_a_second
 from ..termination.base import Verdict
 
-MAX_CONFIRMATIONS = 3  # a confirmation that disappoints makes another recommendation
+MAX_CONFIRMATIONS = 3  # in a row: a confirmation that disappoints makes another recommendation
 COST_MARGIN = 1.25  # cost models are off by about so much after a dozen trials
 
 
@@ -73,6 +74,9 @@ def config_to_confirm(suggester: Suggester, budget: Budget) -> ToConfirm:
     """What is worth an evaluation at the target, or the next best config that the budget still allows."""
     state = suggester.state
     history, context = state.history, suggester.context(budget=budget)
+    latest = [trial for trial in history if trial.state is not State.ABANDONED][-MAX_CONFIRMATIONS:]  # those are asked again
+    if len(latest) == MAX_CONFIRMATIONS and all(is_confirmation(trial) for trial in latest):
+        return ToConfirm(None, "the last three trials evaluated what was recommended", search_on=True)
     with state.lock:
         found = recommend(context, to_confirm=True)
     if found is None:
@@ -103,15 +107,23 @@ def config_to_confirm(suggester: Suggester, budget: Budget) -> ToConfirm:
     return ToConfirm(None, f"what is recommended was not evaluated at the target: {costs}", search_on=True)
 
 
-def confirmed_verdict(
-    suggester: Suggester, verdict: Verdict, recommended: RecommendedPoint | None, why_not: str = ""
-) -> Verdict:
+def is_confirmation(trial: Trial) -> bool:
+    """Whether a trial was asked to confirm a recommendation."""
+    return trial.suggestion.get("why") == CONFIRMS
+
+
+def confirmed_verdict(suggester: Suggester, verdict: Verdict, recommended: RecommendedPoint | None, why_not: str = "") -> Verdict:
     """The verdict of a run, with what the confirmation found, or why there was none."""
     history = suggester.state.history
-    last = history[-1] if len(history) else None
-    if last is None or last.suggestion.get("why") != CONFIRMS:
-        return replace(verdict, reason=f"{verdict.reason}; {why_not}") if why_not else verdict
+    last = history[-1] if len(history) and is_confirmation(history[-1]) else None
+    number = None
     if recommended is not None and recommended.row is not None:
-        return replace(verdict, reason=f"{verdict.reason}; what is recommended was then evaluated")
-    what = "failed" if last.state is State.FAILED else "was worse than expected"
-    return replace(verdict, reason=f"{verdict.reason}; what was recommended was then evaluated, and {what}")
+        number = history.having(State.DONE)[recommended.row].number
+    found = why_not
+    if number is not None:
+        now = last is not None and last.number == number
+        found = f"what is recommended was {'then evaluated' if now else f'evaluated before (trial {number})'}"
+    if last is not None and last.number != number:
+        what = "failed" if last.state is State.FAILED else "was worse than expected"
+        found = "; ".join(filter(None, [f"what was recommended was then evaluated, and {what}", found]))
+    return replace(verdict, reason=f"{verdict.reason}; {found}") if found else verdict

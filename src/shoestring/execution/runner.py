@@ -24,6 +24,7 @@ from ..errors import Away, NothingFits, SpaceExhausted, StorageError
 from ..report.progress import Progress, progress_for
 from ..report.trial_log import configure_logging, log_trial
 from ..search.recommend import CONFIRMS
+from ..space.space import Config
 from ..state.checkpoints import Checkpoints, read_limit, removes_files, size_text
 from ..state.persistence import settings_to_dict
 from ..state.results import Results
@@ -33,7 +34,7 @@ from ..storage.base import Limits
 from ..storage.transactions import SHORT_WAIT_SECONDS, wait_limit
 from ..storage.trial_lifecycle import MAX_RETRIES
 from ..termination.base import Verdict
-from .confirm import MAX_CONFIRMATIONS, config_to_confirm, confirmed_verdict, without_confirmation
+from .confirm import config_to_confirm, confirmed_verdict, without_confirmation
 from .evaluate import Evaluation, LiveTrial
 from .executor import CompletedTrial, TrialExecutor, WorkersLost
 from .failure_limit import FailureLimit
@@ -86,7 +87,7 @@ class Runner:
         self.state.max_retries = None if max_retries == MAX_RETRIES else max_retries
         self.suggester.workers = executor.workers
         self.planned = budget  # the budget that the next trial plans with: without what a confirmation is expected to take
-        self.keeps_nothing = False  # whether there is nothing to confirm, so that the search may use the whole budget
+        self.keeps_nothing = False  # whether nothing can be confirmed now, so that the next trial may use the whole budget
         self.running: dict[int, LiveTrial] = {}
         self.arrived: deque[CompletedTrial] = deque()  # results that are not recorded yet
         self.shown: Progress | None = None
@@ -265,36 +266,58 @@ class Runner:
             raise error
 
     def confirm_recommendation(self, verdict: Verdict) -> Verdict:
-        """Evaluate what is recommended, and what is recommended after that, while the budget allows it."""
-        self.retries, self.planned = 0, self.budget  # what is recommended after a failure is evaluated in any case
-        why_not = ""
-        for evaluated in range(MAX_CONFIRMATIONS):
-            if not self.confirm():
-                break
+        """Evaluate what is recommended, search on with what is left, and look again, until neither starts a trial.
+
+        Where the search has ended for another reason than the budget, it does not go on. What is done next depends on the history
+        alone, so that a study which was interrupted meanwhile goes on with the same trials. It ends as any search does: each
+        round starts a trial, which uses some of the budget.
+        """
+        why_not, in_budget = "", verdict.kind == "budget"
+        while self.confirm():
             found = config_to_confirm(self.suggester, self.budget)
-            if found.config is None:
-                why_not = found.why_not
-                if not evaluated and found.search_on and verdict.kind == "budget" and not self.keeps_nothing:
-                    return self.spend_what_was_kept(verdict, why_not)
+            why_not = found.why_not
+            if found.config is not None:
+                started = self.evaluate_recommended(found.config)
+            else:
+                started = in_budget and found.search_on and self.start_with_all_that_is_left()
+            if not started:
                 break
-            self.state.enqueue(found.config, {"by": "you", "why": CONFIRMS}, first=True)
-            try:
-                self.start(self.when_available(self.ask)[0])
-            except (NothingFits, SpaceExhausted):  # other processes that work on the study were faster
-                break
-            while self.running:
-                self.collect_results()
+            if in_budget:
+                before, after = len(self.state), self.search()
+                if after.kind == "halted":
+                    return after
+                verdict = after if len(self.state) > before or found.config is None else verdict
+                in_budget = after.kind == "budget"
         return confirmed_verdict(self.suggester, verdict, self.suggester.recommend(budget=self.budget), why_not)
 
-    def spend_what_was_kept(self, verdict: Verdict, why: str) -> Verdict:
-        """Search on with what was kept for a confirmation, since there is nothing to confirm; then look again."""
-        before, self.keeps_nothing = len(self.state), True
-        after = self.search()
-        if after.kind == "halted":
-            return after
-        if len(self.state) > before:
-            return self.confirm_recommendation(after)
-        return replace(verdict, reason=f"{verdict.reason}; {why}")
+    def evaluate_recommended(self, config: Config) -> bool:
+        """Evaluate a config to confirm it; returns whether it was started."""
+        queue = self.state.queue
+        if not queue or queue[0].suggestion.get("why") != CONFIRMS:  # one that was interrupted is there
+            self.state.enqueue(config, {"by": "you", "why": CONFIRMS}, first=True)
+        self.planned = self.budget
+        try:
+            trial = self.when_available(self.ask)[0]
+        except (NothingFits, SpaceExhausted):  # other processes that work on the study were faster
+            return False
+        retries, self.retries = self.retries, 0  # what is recommended after a failure is evaluated in any case
+        self.start(trial)
+        while self.running:
+            self.collect_results()
+        self.retries = retries
+        return True
+
+    def start_with_all_that_is_left(self) -> bool:
+        """A trial for each worker, with nothing kept for a confirmation; returns whether there was any.
+
+        No more of them at once: their results may change what is recommended, and whether it can be evaluated.
+        """
+        self.keeps_nothing = True
+        self.start_trials()
+        self.keeps_nothing, started = False, bool(self.running)
+        while self.running:
+            self.collect_results()
+        return started
 
     def ask(self) -> list[Trial]:
         return self.suggester.ask(budget=self.budget, limits=self.limits)

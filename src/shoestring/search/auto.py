@@ -5,8 +5,8 @@ gradient per unit of cost. Where learning curves are reported, and trials ask ``
 knows of noise (EQI), under the model of curves or, where that predicts better, the plain one. A trial is begun for the target
 fidelity, and ends as soon as its curve takes its chance away. On the tuning tables of recorded curves that was better than to
 choose the fidelity before a run: what the first epochs show is not known then. The regret at a quarter of the budget is .53 with
-EI, .52 with augmented EI (Huang et al. 2006) and .50 with EQI there (45 runs each, with an earlier start); without fidelities it was
-.68. Where early values turn out to mislead, complete runs alone count and no run is stopped early (``CurveFit.trusted``).
+EI, .52 with augmented EI (Huang et al. 2006) and .50 with EQI there (45 runs each, with an earlier start); without fidelities it
+was .68. Where early values turn out to mislead, complete runs alone count and no run is stopped early (``CurveFit.trusted``).
 """
 
 from __future__ import annotations
