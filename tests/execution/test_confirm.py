@@ -1,11 +1,12 @@
 """``confirm=True``: the recommendation is evaluated at the target inside the budget, and is then the one that is kept."""
 
+import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.execution.confirm import COST_MARGIN, config_to_confirm, confirmation_price
+from shoestring.execution.confirm import MAX_COST_MARGIN, config_to_confirm, confirmation_price
 from shoestring.search.pruning import PruningForecast
-from shoestring.search.recommend import CONFIRMS
+from shoestring.search.recommend import CONFIRMS, recommend
 from shoestring.state.suggester import Suggester
 
 SPACE = st.Space(x=st.Float(0, 1), s=st.Fidelity(0.0, 1.0))
@@ -89,10 +90,36 @@ def test_what_is_kept_is_the_price_of_what_would_be_confirmed():
     """And not that of the lowest values, which were seen at low fidelities and would cost ten times as much."""
     study = unequal_study()
     budget = st.Budget(cost=study.history.spent + 3.0)
-    assert confirmation_price(study.suggester, budget) == pytest.approx(COST_MARGIN * 1.1)
+    assert confirmation_price(study.suggester, budget) == pytest.approx(1.1, rel=1e-3)  # costs are known: next to no margin
     config = config_to_confirm(study.suggester, budget).config
     assert config["s"] == 1.0
     assert config["x"] == pytest.approx(0.7, abs=0.1)
+
+
+def test_the_margin_is_a_standard_deviation_of_the_predicted_cost_and_bounded():
+    study = st.Study(SPACE, seed=0, stop=None)
+    noise = iter(np.random.default_rng(0).normal(size=12))
+    for x in np.linspace(0.05, 0.95, 12):
+        study.add({"x": x, "s": 0.5}, (x - 0.3) ** 2, cost=float(np.exp(0.05 * next(noise))))
+    budget = st.Budget(cost=study.history.spent + 9.0)
+    context = study.suggester.context(budget=budget)
+    log_mean, variance = context.cost.log_cost(recommend(context, to_confirm=True).u[None, :])
+    price = confirmation_price(study.suggester, budget)
+    assert price == pytest.approx(np.exp(log_mean[0] + min(np.sqrt(variance[0]), np.log(MAX_COST_MARGIN))))
+    assert np.exp(log_mean[0]) < price <= MAX_COST_MARGIN * np.exp(log_mean[0]) * (1 + 1e-9)
+
+
+def test_after_a_confirmation_the_search_goes_on_while_another_one_fits():
+    """Else a few more cheap trials would make another config look best, which could not be evaluated any more."""
+    study = unequal_study()
+    config = config_to_confirm(study.suggester, st.Budget(cost=study.history.spent + 3.0)).config
+    study.state.enqueue(config, {"by": "you", "why": CONFIRMS})
+    study.tell(study.ask(), unequal(config), cost=unequal_cost(config))
+    assert study.recommend().evaluated
+    for left, goes_on in ((3.0, True), (0.5, False)):
+        found = config_to_confirm(study.suggester, st.Budget(cost=study.history.spent + left))
+        assert found.config is None
+        assert found.search_on is goes_on
 
 
 def test_what_does_not_fit_is_replaced_by_the_next_best_that_does():

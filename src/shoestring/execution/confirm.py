@@ -2,8 +2,12 @@
 
 A search over fidelities may end with a recommendation that was never evaluated. With ``confirm=True`` the study stops a little
 earlier and finds out. What is kept is the predicted cost of what would be confirmed now. If that does not fit in the end, the
-next best config that does is evaluated. After a confirmation, and where there is nothing to confirm, the search goes on with what
-is left, one trial for each worker at a time. After each time it is looked again whether there is something to confirm.
+next best config that does is evaluated. Where there is nothing to confirm, the search goes on with what was kept, one trial for
+each worker at a time. After each time it is looked again whether there is something to confirm.
+
+After a confirmation the search goes on while another one fits beside it. What is left then is not used: a few more cheap trials
+may make another config look best, and that could not be evaluated any more. So no more is kept than is needed: the margin is a
+standard deviation of the predicted cost.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from ..state.suggester import Suggester, price_of_a_second
 from ..termination.base import Verdict
 
 MAX_CONFIRMATIONS = 3  # in a row: a confirmation that disappoints makes another recommendation
-COST_MARGIN = 1.25  # cost models are off by about so much after a dozen trials
+MAX_COST_MARGIN = 1.25  # with few data a cost model says little of how far it is off: about so much after a dozen trials
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,10 @@ def confirmation_price(suggester: Suggester, budget: Budget) -> float:
         return 0.0
     with suggester.state.lock:
         found = recommend(context, to_confirm=True)
-    return 0.0 if found is None else COST_MARGIN * float(predicted_costs(context, found.u[None, :])[0])
+    if found is None:
+        return 0.0
+    mean, variance = context.cost.log_cost(context.space.at_target(found.u[None, :]))
+    return float(np.exp(mean[0] + min(np.sqrt(variance[0]), np.log(MAX_COST_MARGIN))))
 
 
 def predicted_costs(context: SearchContext, U: Array) -> Array:
@@ -81,21 +88,13 @@ def config_to_confirm(suggester: Suggester, budget: Budget) -> ToConfirm:
         found = recommend(context, to_confirm=True)
     if found is None:
         return ToConfirm(None, "nothing has succeeded that could be confirmed")
+    rest, price = what_is_left(suggester, budget), float(predicted_costs(context, found.u[None, :])[0])
     if found.row is not None:
         number = history.having(State.DONE)[found.row].number
-        return ToConfirm(None, f"what is recommended was evaluated before (trial {number})", search_on=True)
+        free = price <= rest or not any(map(is_confirmation, history))
+        return ToConfirm(None, f"what is recommended was evaluated before (trial {number})", search_on=free)
     if budget.trials is not None and history.trials_used >= budget.trials:
         return ToConfirm(None, "no trial is left to evaluate what is recommended")
-
-    def left() -> float:
-        """What a trial may cost."""
-        money = np.inf if budget.cost is None else budget.cost - history.spent
-        a_second = price_of_a_second(history, state.settings)
-        if budget.seconds is None or not a_second:
-            return money
-        return min(money, (budget.seconds - state.run_status.seconds) * a_second)
-
-    rest, price = left(), float(predicted_costs(context, found.u[None, :])[0])
     if price <= rest:
         return ToConfirm(state.space.decode(found.u))
     with state.lock:
@@ -104,7 +103,22 @@ def config_to_confirm(suggester: Suggester, budget: Budget) -> ToConfirm:
         return ToConfirm(state.space.decode(other))
     unit = state.settings.unit
     costs = f"it is expected to cost {amount(price, unit)}, and {amount(max(rest, 0.0), unit)} are left"
-    return ToConfirm(None, f"what is recommended was not evaluated at the target: {costs}", search_on=True)
+    why_not = f"what is recommended was not evaluated at the target: {costs}"
+    if not any(map(is_confirmation, history)):
+        return ToConfirm(None, why_not, search_on=True)
+    with state.lock:  # what would be confirmed is not always what is recommended
+        answer = recommend(context)
+    return ToConfirm(None, why_not, search_on=answer is None or answer.row is None)
+
+
+def what_is_left(suggester: Suggester, budget: Budget) -> float:
+    """What a trial may cost."""
+    history, state = suggester.state.history, suggester.state
+    money = np.inf if budget.cost is None else budget.cost - history.spent
+    a_second = price_of_a_second(history, state.settings)
+    if budget.seconds is None or not a_second:
+        return money
+    return min(money, (budget.seconds - state.run_status.seconds) * a_second)
 
 
 def is_confirmation(trial: Trial) -> bool:

@@ -191,6 +191,8 @@ class Runner:
             self.planned = budget
             verdict = self.reason_to_stop(budget)
             if verdict.stop and verdict.kind == "budget" and budget is not self.budget:
+                if (spent := self.budget_used(self.budget)).stop:  # the kept part too
+                    return spent
                 known = {name: value for name, value in verdict.evidence.items() if name != "limit"}  # it is not the budget's
                 return replace(verdict, reason="the rest of the budget is kept to evaluate what is recommended", evidence=known)
             if verdict.stop:
@@ -203,12 +205,16 @@ class Runner:
                 kept = ", beside what is kept to evaluate what is recommended" if keeps else ""
                 return Verdict(not self.running, f"{end}{kept}", kind="budget")  # what runs may turn out cheaper than expected
 
+    def budget_used(self, budget: Budget) -> Verdict:
+        """Whether nothing of a budget is left."""
+        return check_budget(budget, self.state.history, self.state.run_status.seconds, self.state.settings.unit)
+
     def reason_to_stop(self, budget: Budget) -> Verdict:
         """The first of: a stop that was requested, the budget, the study's rule."""
         status = self.state.run_status
         if (why := status.stop_reason) is not None:
             return Verdict(True, why, kind="halted")
-        spent = check_budget(budget, self.state.history, status.seconds, self.state.settings.unit)
+        spent = self.budget_used(budget)
         if spent.stop or self.suggester.rule is None or self.state.queue:  # queued configs are evaluated first
             return spent
         if self.suggester.level(budget) == "random":  # no time for a model, so none for a rule that needs it
