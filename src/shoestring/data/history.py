@@ -179,7 +179,8 @@ class History(Sequence[Trial]):
         reporting = self.table.has_reports[: len(self)]
         if not self._target or np.count_nonzero(reporting & ~self.table.having(State.ABANDONED)) > MAX_VALUES_PER_STUDY:
             return []  # with so many trials, not even one value of each
-        return all_intermediate_values([self.trials[row] for row in np.flatnonzero(reporting).tolist()], self.trials, self.space)
+        trials = [self.trials[row] for row in np.flatnonzero(reporting).tolist()]
+        return all_intermediate_values(trials, self.trials, self.space, self.table.on_curve)
 
     def at_target(self, trial: Trial) -> bool:
         """Whether a trial is at the target fidelity.

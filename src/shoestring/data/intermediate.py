@@ -41,6 +41,9 @@ class IntermediateValue:
     cost: float | None
 
 
+IntermediateMemo = tuple[int, list[IntermediateValue]]  # the limit, and what was found under it
+
+
 def intermediate_values(trial: Trial, space: Space, limit: int = MAX_VALUES_PER_TRIAL) -> list[IntermediateValue]:
     """The points of a trial's learning curve that are used as observations, at most ``limit``.
 
@@ -81,15 +84,23 @@ def spread_evenly(progress: Array, limit: int, end: float | None) -> list[int]:
     return sorted({int(np.argmin(np.abs(progress - each))) for each in wanted})
 
 
-def all_intermediate_values(reporting: Sequence[Trial], trials: Sequence[Trial], space: Space) -> list[IntermediateValue]:
+def all_intermediate_values(
+    reporting: Sequence[Trial], trials: Sequence[Trial], space: Space, memo: dict[int, IntermediateMemo]
+) -> list[IntermediateValue]:
     """The intermediate values used as observations, of the finished trials that have reported any (``reporting``).
 
     Those of an abandoned trial are used until its config is suggested again, so that a study that was interrupted goes on as if
-    it had not been.
+    it had not been. ``memo`` keeps what was found by number: an ended trial does not change.
     """
     reporting = [trial for trial in reporting if trial.state is not State.ABANDONED or not asked_again(trial, trials, space)]
     limit = min(MAX_VALUES_PER_TRIAL, MAX_VALUES_PER_STUDY // len(reporting)) if reporting else 0
-    return [each for trial in reporting for each in intermediate_values(trial, space, limit)]
+    found = []
+    for trial in reporting:
+        known = memo.get(trial.number)
+        if known is None or known[0] != limit:
+            known = memo[trial.number] = limit, intermediate_values(trial, space, limit)
+        found += known[1]
+    return found
 
 
 def asked_again(trial: Trial, trials: Sequence[Trial], space: Space) -> bool:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ..numerics import Array
 from ..space.parameters import Choice, Numeric
 from ..space.space import Space
-from .intermediate import was_pruned
+from .intermediate import IntermediateMemo, was_pruned
 from .trial import State, Trial
 
 CODES = {state: code for code, state in enumerate(State)}
@@ -49,6 +49,7 @@ class TrialTable:
     hash          hash of the point (see ``visited``)
     gradients     row -> gradient by the unit cube, in the user's sign, for trials with gradient observations
     pruned        row -> the point that was asked, for trials that were pruned at a lower fidelity
+    on_curve      row -> the intermediate values that were last found for it: a memo, see ``intermediate``
 
     Where a fidelity is resumable (see ``training_run``), also:
 
@@ -69,6 +70,7 @@ class TrialTable:
         self.hash = np.empty(INITIAL_CAPACITY, dtype=np.int64)
         self.gradients: dict[int, Array] = {}
         self.pruned: dict[int, Array] = {}
+        self.on_curve: dict[int, IntermediateMemo] = {}
         self.paid_before: dict[int, float] = {}
         self.runs: dict[int, int] = {}
         self.saved: set[int] = set()
@@ -108,10 +110,11 @@ class TrialTable:
         self.has_reports[rows] = [bool(trial.reports) and trial.finished for trial in trials]
         self.added[rows] = [trial.added for trial in trials]
         self.priced[rows] = [trial.cost is not None for trial in trials]
-        for kept, new in ((self.gradients, gradients), (self.pruned, pruned)):
+        for kept in (self.gradients, self.pruned, self.on_curve):
             for row in kept.keys() & range(rows.start, rows.stop):
                 del kept[row]
-            kept |= new
+        self.gradients |= gradients
+        self.pruned |= pruned
         if self.space.resumable:
             self._put_runs(first, trials)
         if self._hashes is not None:

@@ -160,7 +160,7 @@ def study_curves(trials: Sequence[Trial], history: History, encoding: Encoding) 
         if points:
             runs.setdefault(run, {}).update(points)
             if run not in configs:
-                configs[run] = space.encode(trial.config)
+                configs[run] = history.table.U[trial.number].copy()
                 configs[run][column] = space.target_units[column]
         failed[run] = trial.state is State.FAILED
     if not runs:
