@@ -1,4 +1,4 @@
-"""A file of version 2 that an earlier program has written: it is migrated, goes on, and suggests the same, bit for bit.
+"""A file of version 2 that an earlier program has written: it is migrated, goes on, and suggests the same.
 
 ``version_2_data.sql`` is the file as text. ``version_2_data.json`` holds the answers of the earlier program for each study: the
 number of trials, the best value, the replay, the texts of method, rule and models, the config of the next ask, and ``to_json()``
@@ -26,6 +26,8 @@ NAMES = list(EXPECTED)
 # The default has become better since, in costs and with learning curves: a study that uses it is suggested other configs now, and
 # the replay says so.
 LEARNS_COSTS, EARLIER_DESIGN = "curves", 4
+# Linear algebra rounds in another way on another processor, and a search for a maximum passes that on.
+ROUNDING = 1e-9
 
 
 @pytest.fixture(scope="module")
@@ -79,14 +81,18 @@ def test_the_replay_is_the_same_bit_for_bit(study, name):
         assert [found.checked, found.passed_over, found.first_difference] == EXPECTED[name]["replay"]
 
 
-def test_the_next_config_is_the_same_bit_for_bit(study, name):
+def test_the_next_config_is_the_same_up_to_rounding(study, name):
     asked = study.ask()
     assert asked.number == EXPECTED[name]["trials"]
     if name == LEARNS_COSTS:  # its curves decide now
         assert study.space.check(asked.config) == asked.config
         assert asked.config["epochs"] == study.space.target["epochs"]
     else:
-        assert asked.config == EXPECTED[name]["next"]
+        expected = EXPECTED[name]["next"]
+        numbers = {key for key, value in expected.items() if isinstance(value, float)}
+        assert asked.config == {
+            key: pytest.approx(value, rel=ROUNDING) if key in numbers else value for key, value in expected.items()
+        }
     study.tell(asked, 0.5, cost=1.0)
     assert study.history[asked.number].value == 0.5
 
