@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import shoestring as st
-from shoestring.search.auto import ASKED_IN_VAIN
 from shoestring.search.continuation import promising_runs
 
 EPOCHS = 20
@@ -51,11 +50,26 @@ def test_a_trial_is_begun_for_the_target_and_ends_early(asking):
     assert asking.recommend().config["x"] == pytest.approx(0.3, abs=0.1)
 
 
+def why_not_at_the_target(study):
+    decisions = [trial.suggestion["decision"] for trial in study.history if "decision" in trial.suggestion]
+    return decisions[-1]["rejected"].get("EI at the target", "")
+
+
 def test_where_trials_do_not_ask_it_goes_back_to_choosing_fidelities():
-    study = studied(lambda config, trial: train(config, trial, asks=False), 6 + ASKED_IN_VAIN + 4)
-    whys = [trial.suggestion["decision"]["rejected"] for trial in study.history if "decision" in trial.suggestion]
-    assert any("CFKG" in each for each in whys)  # first it expects that they ask
-    assert "should_stop" in whys[-1]["EI at the target"]
+    study = studied(lambda config, trial: train(config, trial, asks=False), 12)
+    assert "should_stop" not in why_not_at_the_target(study)  # first it expects that they ask
+    for x in (0.9, 0.95, 1.0):
+        study.enqueue({"x": x, "y": 0.5, "epochs": EPOCHS})
+    study.minimize(lambda config, trial: train(config, trial, asks=False), 16, progress=False)
+    assert "should_stop" in why_not_at_the_target(study)
+
+
+def test_good_runs_that_go_on_to_the_target_are_no_sign_that_trials_do_not_ask():
+    study = studied(lambda config, trial: train(config, trial, asks=False), 12)
+    for x in (0.29, 0.31, 0.3, 0.299, 0.301, 0.3001, 0.2999):
+        study.enqueue({"x": x, "y": 0.5, "epochs": EPOCHS})
+    study.minimize(lambda config, trial: train(config, trial, asks=False), 20, progress=False)
+    assert "should_stop" not in why_not_at_the_target(study)
 
 
 def test_several_fidelities_are_left_to_the_knowledge_gradient():

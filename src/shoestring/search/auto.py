@@ -34,11 +34,12 @@ from .anchor import anchored
 from .base import MIN_COSTS_FOR_PREDICTION, Method, SearchContext, SearchMethod
 from .bayes import Bayes
 from .halving_start import halving_suggestion
+from .pruning import runs_that_went_on
 
 COST_EXPONENT = 1.5  # under a budget in cost
 CURVE_COST_EXPONENT = 1.0  # the same where runs end early: most pay for a part of what is expected
 MIN_EXPLAINED_VARIANCE = 0.5  # share of the variance of log cost that must be predicted (leave-one-out)
-ASKED_IN_VAIN = 6  # trials with reports that all went on to the target: it seems that none has asked whether it should stop
+MAX_WENT_ON = 3  # runs that went on to the target where a check would have stopped them: it seems that none asks
 MIN_LOG_COST_DEVIATION = 0.4  # over the trials: costs differ by about one half more or less
 
 
@@ -127,7 +128,7 @@ def why_no_curves(context: SearchContext) -> str | None:
         return "too few learning curves were reported"
     if len(context.space.fidelities) > 1:
         return "there are several fidelities, and curves show one of them"
-    if curves.trusted and not context.history.table.pruned and int(curves.data.at_target.sum()) >= ASKED_IN_VAIN:
+    if curves.trusted and not context.history.table.pruned and runs_that_went_on(context, curves) >= MAX_WENT_ON:
         return "trials report, but they do not ask trial.should_stop()"
     return None
 

@@ -34,8 +34,10 @@ from ..data.intermediate import SAME_FIDELITY, intermediate_values
 from ..data.trial import Trial
 from ..numerics import Array, special
 from ..surrogate.curves_evidence import Points
+from ..surrogate.curves_posterior import RunForecaster
 from ..surrogate.curves_study import CurveFit, points_of
 from .base import SearchContext, no_curves
+from .halving_start import is_start
 
 PRUNING_PROBABILITY = 0.025
 MIN_OTHER_CONFIGS = 5  # other configurations with a value as early in their runs as this one is now
@@ -134,6 +136,28 @@ def curve_forecast(
     probability = chance_below(best, *forecaster.at(times, curves.output.forward(values)))
     before = chance_below(best, *forecaster.at((), ())) if probability < threshold else 1.0
     return PruningForecast(probability, before, seeks_information, threshold)
+
+
+def runs_that_went_on(context: SearchContext, curves: CurveFit) -> int:
+    """How many runs went on to the target where a check would have stopped them: the objective does not seem to ask.
+
+    By the first halves of their curves, against the complete runs before them. Runs of the start are not stopped.
+    """
+    data, posterior = curves.data, curves.posterior
+    complete = np.flatnonzero(data.at_target)
+    if not len(complete):
+        return 0
+    ends, _ = posterior.mean_and_variance(posterior.started(complete))
+    best_before = np.minimum.accumulate(np.append(np.inf, ends[:-1]))
+    mean, covariance = posterior.without_own()
+    found = 0
+    for row, best in zip(complete.tolist(), best_before.tolist(), strict=True):
+        if row < MIN_OTHER_CONFIGS or is_start(context.history.trials[data.runs[row]]):
+            continue
+        t, y = (each[: (len(each) + 1) // 2] for each in (posterior.curves.times[row], posterior.curves.values[row]))
+        chance = chance_below(best, *RunForecaster(posterior.shape, mean[row], covariance[row]).at(t, y))
+        found += chance < PRUNING_PROBABILITY
+    return found
 
 
 def first_of_run(context: SearchContext, trial: Trial) -> int:
