@@ -7,6 +7,7 @@ import pytest
 
 import shoestring as st
 from shoestring.search.continuation import promising_runs
+from shoestring.search.pruning import pruning_forecast
 
 EPOCHS = 20
 
@@ -92,6 +93,26 @@ def test_what_has_failed_on_its_way_is_neither_recommended_nor_gone_on_with():
     ahead = promising_runs(context.data, context.space, context.belief(costs=False))
     configs = [context.space.decode(u) for u in ahead]
     assert not failed & {(config["x"], config["y"]) for config in configs}
+
+
+def test_a_run_that_was_stopped_early_is_gone_on_with_where_it_may_be_the_best(monkeypatch):
+    monkeypatch.setitem(pruning_forecast.__kwdefaults__, "threshold", 0.9)  # nearly all runs are stopped, the best ones too
+    study = studied(train, 30, resumable=True)
+    stopped = {trial.number for trial in study.history if "stopped" in trial.suggestion}
+    gone_on = [trial for trial in study.history if trial.resumed_from is not None and trial.resumed_from.number in stopped]
+    assert gone_on
+    for trial in gone_on:
+        before = study.history[trial.resumed_from.number]
+        assert [trial.config[name] for name in "xy"] == [before.config[name] for name in "xy"]
+    assert study.recommend().config["x"] == pytest.approx(0.3, abs=0.1)
+
+
+def test_where_a_run_cannot_go_on_the_place_of_a_stopped_one_counts_as_visited(monkeypatch):
+    monkeypatch.setitem(pruning_forecast.__kwdefaults__, "threshold", 0.9)
+    study = studied(train, 20)
+    context = study.suggester.context()
+    asked = np.array(list(study.history.table.pruned.values()))
+    assert len(asked) and context.optimizer().visited.contains(asked).all()
 
 
 def test_the_chance_of_a_hopeless_run_is_low_and_that_of_an_unknown_one_is_one(asking):

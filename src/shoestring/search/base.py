@@ -234,7 +234,8 @@ class SearchContext:
         found = AcquisitionOptimizer(self.encoding, self.rng, self.visited, best, options, fidelities=fidelities)
         if self.data.started is None or not len(self.data.started):
             return found
-        return replace(found, continuations=continuation_points(self.data, self.space, self.fits.belief))
+        ahead = continuation_points(self.data, self.space, self.fits.belief)
+        return replace(found, continuations=ahead, visited=self.visited.reopened(ahead))
 
     def with_data(self, data: Dataset, **fits: Any) -> SearchContext:
         """The same with other observations; ``fits`` may name another model or warm start."""
