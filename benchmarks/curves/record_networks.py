@@ -28,7 +28,7 @@ import numpy as np
 
 from benchmarks.curves import design
 
-SEEDS = {"mlp": 2, "cnn": 1}  # training runs of a config at each size
+SEEDS = {"mlp": 2, "cnn": 2}  # training runs of a config at each size
 NARROW = 64  # wider models are in stacks of their own, since all of a stack are filled up to the widest
 SAVED_EVERY_S = 20.0
 TIMED = 96  # configs of each table that are timed on their own
@@ -134,6 +134,12 @@ class Table:
             self.curves[number] = np.full((self.seeds, len(self.levels), 3, self.epochs), np.nan, dtype=np.float32)
         self.curves[number][seed, level] = errors
 
+    def missing(self, number: int) -> list[tuple[int, int]]:
+        """The levels and seeds of a config that are not recorded yet."""
+        known = self.curves.get(number)
+        every = [(level, seed) for level in range(len(self.levels)) for seed in range(self.seeds)]
+        return [(level, seed) for level, seed in every if known is None or not np.isfinite(known[seed, level]).all()]
+
     def complete(self) -> list[int]:
         return [number for number, found in self.curves.items() if np.isfinite(found).all()]
 
@@ -206,7 +212,7 @@ class Recorder:
             self.restore(resume)
         for name, table in self.tables.items():
             extra = [design.POOL + place for place in range(len(self.extra[name][0]))] if name in self.extra else []
-            self.enqueue(name, [number for number in [*range(self.plan.sobol), *extra] if number not in table.curves])
+            self.enqueue(name, [number for number in [*range(self.plan.sobol), *extra] if table.missing(number)])
         if self.plan.device != "cpu":
             torch.backends.cuda.matmul.allow_tf32 = True
             torch.cuda.synchronize()
@@ -218,8 +224,10 @@ class Recorder:
             for name, table in self.tables.items():
                 if f"{name}/numbers" in stored.files:
                     parts = [stored[f"{name}/{part}"].astype(np.float32) for part in ("valid", "test", "loss")]
-                    for number, curve in zip(stored[f"{name}/numbers"], np.stack(parts, axis=3), strict=True):
-                        table.curves[int(number)] = curve
+                    for number, runs in zip(stored[f"{name}/numbers"], np.stack(parts, axis=3), strict=True):
+                        for seed, run in enumerate(runs):  # there may be fewer than are wanted now
+                            for level, errors in enumerate(run):
+                                table.put(int(number), seed, level, errors)
 
     def enqueue(self, name: str, numbers: list[int]) -> None:
         """Add the jobs of these configs; the table's next part follows when all are over."""
@@ -236,10 +244,10 @@ class Recorder:
 
     def next_part(self, name: str) -> None:
         table = self.tables[name]
-        first = [number for number in range(self.plan.sobol) if number in table.curves]
+        first = [number for number in table.complete() if number < self.plan.sobol]
         if first and self.plan.near:
             wanted = design.near_best(self.points, first, [table.final(number) for number in first], self.plan.near)
-            missing = [number for number in wanted if number not in table.curves]
+            missing = [number for number in wanted if table.missing(number)]
             if missing:
                 self.enqueue(name, missing)
 
@@ -277,9 +285,9 @@ class Recorder:
         return [self.network(name, number) for number in numbers]
 
     def network(self, name: str, number: int) -> Callable[[], Task]:
-        """One job for a config, with all levels and seeds."""
+        """One job for a config, with all levels and seeds that are missing."""
         table = self.tables[name]
-        runs = [(level, seed) for level in range(len(table.levels)) for seed in range(SEEDS[self.family])]
+        runs = table.missing(number)
 
         def make() -> Task:
             from benchmarks.curves.convolutions import Network
