@@ -225,7 +225,7 @@ class Recorder:
                 if f"{name}/numbers" in stored.files:
                     parts = [stored[f"{name}/{part}"].astype(np.float32) for part in ("valid", "test", "loss")]
                     for number, runs in zip(stored[f"{name}/numbers"], np.stack(parts, axis=3), strict=True):
-                        for seed, run in enumerate(runs):  # there may be fewer than are wanted now
+                        for seed, run in enumerate(runs[: table.seeds]):  # there may be fewer than are wanted now
                             for level, errors in enumerate(run):
                                 table.put(int(number), seed, level, errors)
 
@@ -256,9 +256,9 @@ class Recorder:
         groups: dict[Any, list[tuple[int, int]]] = {}
         for number in numbers:
             config = self.config(name, number)
-            for level in range(len(self.tables[name].levels)):
+            for level, seed in self.tables[name].missing(number):
                 key = (config["log2_batch"], -level, -config["depth"], config["optimizer"], config["width"] > NARROW)
-                groups.setdefault(key, []).extend((number, seed) for seed in range(SEEDS[self.family]))
+                groups.setdefault(key, []).append((number, seed))
         return [self.stack(name, -key[1], groups[key]) for key in sorted(groups)]
 
     def stack(self, name: str, level: int, members: list[tuple[int, int]]) -> Callable[[], Task]:

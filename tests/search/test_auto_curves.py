@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import shoestring as st
+from shoestring.data.visited import is_among
 from shoestring.search.continuation import promising_runs
 from shoestring.search.pruning import pruning_forecast
+from shoestring.surrogate import curves_study
 
 EPOCHS = 20
 
@@ -95,16 +97,18 @@ def test_what_has_failed_on_its_way_is_neither_recommended_nor_gone_on_with():
     assert not failed & {(config["x"], config["y"]) for config in configs}
 
 
-def test_a_run_that_was_stopped_early_is_gone_on_with_where_it_may_be_the_best(monkeypatch):
+def test_a_run_that_was_stopped_early_and_may_be_the_best_is_a_candidate_to_go_on_with(monkeypatch):
     monkeypatch.setitem(pruning_forecast.__kwdefaults__, "threshold", 0.9)  # nearly all runs are stopped, the best ones too
+    monkeypatch.setattr(curves_study, "beats_plain", lambda *arguments: True)  # the model of curves says which may be the best
     study = studied(train, 30, resumable=True)
-    stopped = {trial.number for trial in study.history if "stopped" in trial.suggestion}
-    gone_on = [trial for trial in study.history if trial.resumed_from is not None and trial.resumed_from.number in stopped]
-    assert gone_on
-    for trial in gone_on:
-        before = study.history[trial.resumed_from.number]
-        assert [trial.config[name] for name in "xy"] == [before.config[name] for name in "xy"]
-    assert study.recommend().config["x"] == pytest.approx(0.3, abs=0.1)
+    context = study.suggester.context()
+    ahead = promising_runs(context.data, context.space, context.belief(costs=False))
+    asked = np.array(list(study.history.table.pruned.values()))
+    candidates = is_among(asked, context.space.at_target(ahead))
+    assert candidates.any()
+    assert not candidates.all()
+    assert context.visited.contains(asked).all()
+    np.testing.assert_array_equal(context.optimizer().visited.contains(asked), ~candidates)
 
 
 def test_where_a_run_cannot_go_on_the_place_of_a_stopped_one_counts_as_visited(monkeypatch):
@@ -112,7 +116,28 @@ def test_where_a_run_cannot_go_on_the_place_of_a_stopped_one_counts_as_visited(m
     study = studied(train, 20)
     context = study.suggester.context()
     asked = np.array(list(study.history.table.pruned.values()))
-    assert len(asked) and context.optimizer().visited.contains(asked).all()
+    assert len(asked)
+    assert context.optimizer().visited.contains(asked).all()
+
+
+def test_a_finite_space_is_searched_to_its_end_where_the_restored_epoch_is_reported_again():
+    """A run that is gone on with begins with a report at no cost. What is stopped at it must not be asked again and again."""
+
+    def validates_first(config, trial):
+        start = int(trial.resumed_from.fidelity["epochs"]) if trial.resumed_from is not None else 0
+        for epoch in range(max(start, 1), config["epochs"] + 1):
+            value = curve(config["x"], epoch)
+            trial.report(value, epochs=epoch, cost=float(max(epoch - start, 0)))
+            if trial.should_stop():
+                break
+        return st.Outcome(value, cost=float(trial.spent))
+
+    epochs = st.Fidelity(1, EPOCHS, resumable=True)
+    space = st.Space(x=st.Choice([0.1, 0.2, 0.3, 0.4, 0.5]), y=st.Choice([1, 2, 3]), epochs=epochs)
+    study = st.Study(space, seed=1, stop=None, initial=6)
+    study.minimize(validates_first, st.Budget(cost=230, trials=60), progress=False)
+    assert len(study.history) < 60
+    assert study.recommend().config["x"] == 0.3
 
 
 def test_the_chance_of_a_hopeless_run_is_low_and_that_of_an_unknown_one_is_one(asking):

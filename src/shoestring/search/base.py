@@ -235,6 +235,8 @@ class SearchContext:
         if self.data.started is None or not len(self.data.started):
             return found
         ahead = continuation_points(self.data, self.space, self.fits.belief)
+        if not isinstance(self.fits.belief.model, CurveSurrogate):  # without its chances, what was stopped would be stopped again
+            return replace(found, continuations=ahead)
         return replace(found, continuations=ahead, visited=self.visited.reopened(ahead))
 
     def with_data(self, data: Dataset, **fits: Any) -> SearchContext:
