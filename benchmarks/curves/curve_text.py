@@ -29,7 +29,7 @@ def tables_text(folder: Path) -> list[str]:
     """
     found = []
     names = compare.names("reporting")
-    counts = {m: sum(row["table"] in names for row in lines.read(folder / f"{m}.jsonl")) for m in compare.METHODS}
+    counts = {method: complete_seeds(folder / f"{method}.jsonl", names) for method in compare.METHODS}
     for count in sorted({count for count in counts.values() if 0 < count <= (counts[OURS] or math.inf)}, reverse=True):
         judged = compare.judge(folder, names, [method for method in counts if counts[method] >= count])
         if not judged["runs"]:
@@ -46,6 +46,12 @@ def tables_text(folder: Path) -> list[str]:
             found.append(f"| {NAMES[method]} | {cells} | {cost} | {each['seconds']:.0f} |")
         found.append("")
     return found
+
+
+def complete_seeds(path: Path, names: list[str]) -> int:
+    """Of how many seeds every table has a row."""
+    known = {(row["table"], row["seed"]) for row in lines.read(path)}
+    return sum(all((name, seed) in known for name in names) for seed in {seed for _, seed in known})
 
 
 def traps_text(folder: Path) -> list[str]:
