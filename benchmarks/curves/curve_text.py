@@ -55,10 +55,18 @@ def complete_seeds(path: Path, names: list[str]) -> int:
 
 
 def traps_text(folder: Path) -> list[str]:
-    """Regret of each trap at a quarter and at the end."""
-    methods = [method for method in traps.METHODS if lines.read(folder / f"{method}.jsonl")]
-    if not methods:
-        return []
+    """Regret of each trap at a quarter and at the end; methods with fewer seeds than the others are in a second table."""
+    counts = {method: complete_seeds(folder / f"{method}.jsonl", list(planted.PROBLEMS)) for method in traps.METHODS}
+    found = []
+    for count in sorted({count for count in counts.values() if count}, reverse=True):
+        methods = [method for method in counts if counts[method] >= count]
+        if len(methods) > 1:
+            found += [*traps_table(folder, methods), ""]
+    return found[:-1]
+
+
+def traps_table(folder: Path, methods: list[str]) -> list[str]:
+    """On the seeds that all of these methods have."""
     found = [f"| trap | seeds | {' | '.join(NAMES[method] for method in methods)} |", "|---|---|" + "---|" * len(methods)]
     failed: list[str] = []
     for trap in planted.PROBLEMS:
