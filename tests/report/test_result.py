@@ -55,6 +55,21 @@ def test_the_summary_of_a_study_in_which_nothing_succeeded():
     assert "<table" in result._repr_html_()
 
 
+@pytest.mark.parametrize("budget", [12, st.Budget(trials=12, cost=1e6)])
+def test_the_summary_says_that_a_budget_in_trials_buys_cheap_ones(budget):
+    space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 50))
+    study = st.Study(space, st.LogEI(), stop=None)
+    for number in range(11):
+        study.enqueue({"x": number / 11, "epochs": 2})
+    result = study.minimize(lambda config: st.Outcome(config["x"], cost=config["epochs"]), budget, progress=False)
+    rows = dict(result.rows())
+    if budget == 12:
+        assert rows["fidelity"].startswith("1 of 12 trials were at the target.")
+        assert "st.Budget(cost=...)" in rows["fidelity"]
+    else:
+        assert "fidelity" not in rows
+
+
 def test_the_unit_of_the_budget_is_the_unit_of_the_summary():
     result = st.Study(SPACE, st.Random(), seed=2).minimize(objective, st.Budget(cost=5.0, unit="USD"))
     assert "USD" in next(line for line in str(result).splitlines() if line.startswith("spent"))

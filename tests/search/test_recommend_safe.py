@@ -76,6 +76,36 @@ def test_a_prediction_below_all_that_was_seen_is_not_plausible():
     assert values[-1] - values[0] > values[0] - plausible_floor(belief) > 0
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_shift_between_fidelities_is_plausible_where_the_best_values_are_of_near_copies(seed):
+    """All that is near the optimum was seen at s = 0; at s = 1 values are lower by far more than these differ by."""
+
+    def value(x0, x1, s):
+        return 2 * (x0 - 0.6) ** 2 + (x1 - 0.4) ** 2 + 0.3 * (x0 - 0.6) * (x1 - 0.4) - 0.06 * s * (1 + 0.2 * x1)
+
+    rng = np.random.default_rng(seed)
+    space = st.Space(x0=st.Float(0, 1), x1=st.Float(0, 1), s=st.Fidelity(0.0, 1.0))
+    study = st.Study(space, stop=None, model=st.GP(output="standard"))
+    copies = [0.6, 0.4] + 0.01 * rng.random((12, 2))
+    for points, s in ((rng.random((20, 2)), 0.0), (copies, 0.0), ([(0.4, 0.6), (0.2, 0.2), (0.95, 0.15), (0.2, 0.8)], 1.0)):
+        for x0, x1 in points:
+            study.add({"x0": float(x0), "x1": float(x1), "s": s}, value(x0, x1, s), cost=0.01 + s)
+    best = study.recommend()
+    assert not best.evaluated
+    assert value(**best.config) < value(0.6, 0.4, 1.0) + 0.01
+
+
+def test_values_of_near_copies_count_once_in_what_is_plausible():
+    belief = halved(40, 2).context.belief(costs=False)
+    values, points = belief.output.forward(belief.data.y), belief.encoding.space.at_target(belief.data.U)
+    kept = []
+    for row in np.argsort(values, kind="stable"):
+        if all(np.abs(points[row] - points[other]).max() > 0.1 for other in kept):
+            kept.append(row)
+    best, worst = values[kept[0]], values[kept[len(PLANE) + 1]]
+    assert plausible_floor(belief) == pytest.approx(best - (worst - best) - 2 * math.sqrt(belief.objective.noise))
+
+
 def test_of_noisy_values_the_one_that_is_known_better_is_recommended():
     """Three values at one config, about 0, against one value of -0.1 elsewhere, with noise of deviation 1."""
     study = st.Study(st.Space(c=st.Choice("often", "once", "bad")), seed=0, stop=None, model=st.GP(output="standard"))

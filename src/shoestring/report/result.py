@@ -23,7 +23,17 @@ from ..termination.overfitting import check_folds
 from ..termination.regret import standard_error
 from .export import to_csv, to_dataframe, to_jsonl, to_parquet, write_private
 from .notebook_view import result_html
-from .summary import Ending, differs, effort_text, failures_text, next_step, summary_text, trials_text, used_text
+from .summary import (
+    Ending,
+    differs,
+    effort_text,
+    failures_text,
+    few_at_target_text,
+    next_step,
+    summary_text,
+    trials_text,
+    used_text,
+)
 
 
 @dataclass(frozen=True)
@@ -206,6 +216,8 @@ class Result:
             rows.append(("rule", checked.reason))
         if saved := self.saved():
             rows.append(("saved", saved))
+        if only_trials(self.budget) and self.stop.kind == "budget" and (few := few_at_target_text(history)):
+            rows.append(("fidelity", few))
         if self.suggestions:
             rows.append(("suggestions", f"{duration(self.optimizer_seconds / self.suggestions)} each"))
         if effort := effort_text(history, self.effort_seconds):
@@ -262,6 +274,11 @@ class Result:
 
     def _repr_html_(self) -> str:
         return result_html(lambda: self.rows(fit=False), self.history, self.unit, lambda: repr(self))
+
+
+def only_trials(budget: Budget | None) -> bool:
+    """Whether a budget limits the number of trials, and neither cost nor time."""
+    return budget is not None and budget.cost is None and budget.seconds is None
 
 
 def _left_of_the_budget(limit: float, used: float, unit: str) -> str:

@@ -21,6 +21,8 @@ from .trial_log import one_line
 
 MAX_KINDS_OF_ERRORS = 3  # that are listed
 MAX_ERROR_CHARACTERS = 120  # of each
+MIN_TRIALS_FOR_ADVICE = 10
+MAX_TARGET_SHARE = 0.25  # of trials at the target: where there are more, the number of trials limits what is paid
 EXAMPLE_STORAGE = 'storage="tune.db"'
 
 Ending = Literal["returned", "raised", "terminated"]
@@ -103,6 +105,23 @@ def effort_text(history: History, seconds: Mapping[Level, float]) -> str:
     if took is not None and trial_seconds is not None:
         why += f": {duration(took)}, and a trial takes {duration(trial_seconds)}"
     return f"{', '.join(counts)}; {why}"
+
+
+def few_at_target_text(history: History) -> str:
+    """That a budget in trials went to low fidelities, and which budget suits them; empty if it did not.
+
+    What is bought is information per unit of cost, and a trial at a low fidelity costs little. A number of trials says nothing
+    of how much may be paid.
+    """
+    own = [trial for trial in history if not trial.added]
+    target = history.space.target
+    at_target = sum(all(trial.config[name] == goal for name, goal in target.items()) for trial in own)
+    if not target or len(own) < MIN_TRIALS_FOR_ADVICE or at_target > MAX_TARGET_SHARE * len(own):
+        return ""
+    return (
+        f"{at_target} of {len(own)} trials were at the target. Low fidelities are cheap: "
+        'give a budget in cost or time, as in st.Budget(cost=...) or "10m"'
+    )
 
 
 def next_step(

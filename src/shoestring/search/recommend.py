@@ -5,7 +5,8 @@ mean is lowest. So what was evaluated at the target is kept, unless another conf
 
     gain         mu(best) - mu(x) > RISK (1 + FEW / n) c sd(f(best) - f(x)): n configs were evaluated at the target, and c says
                  how far the model is off (``calibration``)
-    plausible    mu(x) is not below all that was seen at any fidelity, except by as much as the best few configs differ
+    plausible    mu(x) is not below all that was seen at any fidelity, except by as much as the best few configs differ that are
+                 no near copies of each other
     near         x is near evaluated configs: an untried config far from them has to be evaluated first (``confirm=True``)
 
 No other config passes where learning curves are reported and runs fail on their way: one that looks best early may fail too.
@@ -41,6 +42,7 @@ FEW = 2.0  # that share more for one config evaluated at the target, half of it 
 CALIBRATION_ROWS = 20  # the most promising values, by which the model is calibrated: it is wrong elsewhere in other ways
 CALIBRATION_PRIOR = 2.0  # values' worth of belief that the model is calibrated
 MAX_NOVELTY = 0.25  # share of the prior variance that is left at a config, if all evaluated configs were known: above, it is far
+NEAR_COPY = 0.1  # of the cube's side: configs that differ by no more in any parameter say one and the same of what is plausible
 NOVELTY_JITTER = 1e-6  # of the prior variance
 LOCAL_MINIMA = 6  # of the mean, that are compared beside what was evaluated
 
@@ -204,15 +206,24 @@ def calibration(belief: Belief) -> float:
 
 
 def plausible_floor(belief: Belief) -> float:
-    """The lowest value seen, less the difference between the best and the worst of the few best configs, and the noise."""
+    """The lowest value seen, less the difference between the best and the worst of the few best configs, and the noise.
+
+    Only configs that differ count. Near the end of a search the few best are almost copies of one config, and a shift between
+    two fidelities is more than they differ by.
+    """
     if has_gradients(belief):  # they show where values fall, further than any was seen
         return -np.inf
     values = np.asarray(belief.output.forward(belief.data.y))
-    points = np.rint(belief.encoding.space.at_target(belief.data.U) / (1e3 * SAME_POINT))
     order = np.argsort(values, kind="stable")
-    _, first = np.unique(points[order], axis=0, return_index=True)
-    best = values[order][np.sort(first)[: len(belief.encoding.space) + 2]]
-    return float(best[0] - (best[-1] - best[0]) - 2.0 * np.sqrt(belief.objective.noise))
+    best = worst = float(values[order[0]])
+    points, values = belief.encoding.space.at_target(belief.data.U)[order], values[order]
+    for _ in range(len(belief.encoding.space) + 2):
+        worst = float(values[0])
+        other = np.abs(points - points[0]).max(axis=1) > NEAR_COPY
+        if not other.any():
+            break
+        points, values = points[other], values[other]
+    return best - (worst - best) - 2.0 * float(np.sqrt(belief.objective.noise))
 
 
 def novelty(belief: Belief, U: Array) -> Array:
