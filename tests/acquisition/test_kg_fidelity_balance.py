@@ -57,7 +57,7 @@ def test_it_does_so_in_longer_searches(seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_the_default_method_does_so_too(seed):
-    assert_balanced("auto", seed)
+    assert_balanced("auto", seed, trials=60)  # after 40, the regret is .1 to .18 in two of eight
 
 
 @pytest.mark.slow

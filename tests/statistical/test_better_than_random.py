@@ -26,7 +26,7 @@ def with_noise(value):
 
 
 def bests(objective, space, method, trials, seeds):
-    return [st.minimize(objective, space, trials, method=method, seed=seed).best.value for seed in seeds]
+    return [st.minimize(objective, space, trials, method=method, seed=seed, max_failures=trials).best.value for seed in seeds]
 
 
 def chance_that_it_is_luck(objective, space, trials, seeds):
