@@ -8,6 +8,7 @@ end, and two of the others. Predicted are the ends of configs that were not trie
 (``stopped``). Values are logarithms of errors, in deviations of the table's ends.
 
 curves       this library's model (``surrogate.curves``): values at the target and drops, a decay that all share, noise of a run
+sites        what the search makes of it (``surrogate.curves_target``): a Gaussian process of what each curve says of its end
 plain        a Gaussian process over configs and time, of the points where runs were judged; a run has no noise of its own
 log          the same over the logarithm of time
 warped       the same over time, with every axis warped (Kumaraswamy)
@@ -16,7 +17,8 @@ parameters   value at the target and drop of each curve by least squares, shrunk
 mean         a decay that all share is the mean; ``log`` models what it leaves
 
 ``rank`` is Spearman's correlation, ``error`` the root mean square. ``density`` is the mean logarithm of the predictive density:
-higher is better. A search decides among good configs, so it is also given for the half with the better ends.
+higher is better. A search decides among good configs, so it is also given censored at the median: of an end above it counts how
+likely the model takes such an end to be. Each end is that of one run, with its noise.
 """
 
 import argparse
@@ -36,8 +38,8 @@ from benchmarks.curves import compare, spaces, tables
 from benchmarks.decisions.runs import commit
 from benchmarks.problems.core import Category
 from shoestring.surrogate.curves import CurveLayout, Curves
-from shoestring.surrogate.curves_posterior import fit_hyperparameters, robust_posterior
-from shoestring.surrogate.curves_target import fit_sites
+from shoestring.surrogate.curves_posterior import CurvePosterior, fit_hyperparameters, robust_posterior
+from shoestring.surrogate.curves_target import fit_sites, sites
 from shoestring.surrogate.gp import GP
 from shoestring.surrogate.marginal_likelihood import Layout
 
@@ -51,9 +53,11 @@ RUNGS = (1 / 27, 1 / 9, 1 / 3, 1.0)
 SHARES = (1.0, 0.5, 0.25, 0.125)  # of the runs, that reach each rung
 EVIDENCE = 2  # runs that go to the end though others were better
 POWERS = (0.25, 0.5, 1.0, 2.0)  # of the decay
+LONG = 0.3  # of the target: the last recorded point before a third
 LEAST_VARIANCE = 1e-4
+ROUNDING = 1e-9
 SCORES = {
-    "rank": "rank", "error": "error", "within_90": "within 90 %", "density": "density", "density_of_good": "density, good half",
+    "rank": "rank", "error": "error", "within_90": "within 90 %", "density": "density", "censored": "censored",
 }  # fmt: skip
 NEAR_90 = float(stats.norm.ppf(0.95))
 
@@ -77,8 +81,8 @@ class History:
         rows, places = [], []
         for row, t in enumerate(self.times):
             for rung in RUNGS:
-                place = int(np.searchsorted(t, rung + 1e-9)) - 1
-                if place >= 0 and (row, place) not in zip(rows[-1:], places[-1:], strict=True):
+                place = place_of(t, rung)
+                if (row, place) not in zip(rows[-1:], places[-1:], strict=True):
                     rows.append(row)
                     places.append(place)
         at = list(zip(rows, places, strict=True))
@@ -98,36 +102,57 @@ def draw(name: str, count: int, seed: int) -> tuple[History, Array, Array]:
     rows, new = order[:count], order[count : count + NEW]
     t = table.units / table.units[-1]
     logs = np.array([np.log(table.curve(table.configs[row], int(rng.integers(table.seeds))).valid) for row in rows])
-    ends = np.array([[np.log(table.curve(table.configs[row], s).valid[-1]) for s in range(table.seeds)] for row in order])
+    ends = np.array([np.log(table.curve(table.configs[row], int(rng.integers(table.seeds))).valid[-1]) for row in order])
     middle, spread = float(ends.mean()), float(ends.std())
     logs = (logs - middle) / spread
-    lengths = np.zeros(count, dtype=int)
-    left = np.arange(count)
-    for rung, share in zip(RUNGS, SHARES, strict=True):
-        last = max(int(np.searchsorted(t, rung + 1e-9)) - 1, 0)
-        left = left[np.argsort(logs[left, last], kind="stable")][: max(round(share * count), 1)] if share < 1.0 else left
-        lengths[left] = last + 1
+    lengths = successive_halving(logs, t)
     others = np.flatnonzero(lengths < len(t))
     lengths[rng.choice(others, EVIDENCE, replace=False)] = len(t)
     history = History(
         table.x[rows], [t[:n] for n in lengths], [y[:n] for y, n in zip(logs, lengths, strict=True)],
         groups_of(table.dimensions), table.x[new],
     )  # fmt: skip
-    truth = (ends[count : count + NEW].mean(axis=1) - middle) / spread
-    return history, truth, logs[history.stopped, -1]
+    return history, (ends[count : count + NEW] - middle) / spread, logs[history.stopped, -1]
+
+
+def successive_halving(values: Array, t: Array) -> NDArray[np.intp]:
+    """How many points of each curve are seen (n): the best at one rung go on to the next."""
+    lengths, left, before = np.zeros(len(values), dtype=np.intp), np.arange(len(values)), 0
+    for rung, share in zip(RUNGS, SHARES, strict=True):
+        left = left[np.argsort(values[left, before], kind="stable")][: max(round(share * len(values)), 1)]
+        before = place_of(t, rung)
+        lengths[left] = before + 1
+    return lengths
+
+
+def place_of(t: Array, rung: float) -> int:
+    """The last point of a curve until a rung, or its first point."""
+    return max(int(np.searchsorted(t, rung + ROUNDING)) - 1, 0)
 
 
 # -- models -------------------------------------------------------------------------------------------------------------------
 
 
-def curves(history: History) -> tuple[Moments, Moments]:
+def curve_posterior(history: History) -> CurvePosterior:
     data = Curves.of(history.Z, history.times, history.values)
     _, theta = fit_hyperparameters(data, history.groups)
-    posterior = robust_posterior(data, CurveLayout(history.groups), theta)
+    return robust_posterior(data, CurveLayout(history.groups), theta)
+
+
+def curves(history: History) -> tuple[Moments, Moments]:
+    posterior = curve_posterior(history)
     own = float(posterior.shape.variance(np.ones(1))[0]) + posterior.shape.noise
     mean, covariance = posterior.parts_at(history.new)
     started, variance = posterior.mean_and_variance(posterior.started(history.stopped))
-    return (mean[:, 0], covariance[:, 0, 0] + own), (started, variance + posterior.shape.noise)
+    return (mean[:, 0], covariance[:, 0, 0] + own), (started, variance + posterior.kappa[history.stopped] * posterior.shape.noise)
+
+
+def of_sites(history: History) -> tuple[Moments, Moments]:
+    """New configs by the sites; a run that was stopped as in ``curves``, which is how pruning judges it."""
+    posterior = curve_posterior(history)
+    fit = fit_sites(history.Z, *sites(posterior), Layout(history.groups))
+    found, variance = fit.posterior.mean_and_variance(history.new)
+    return (found, variance + fit.posterior.noise), curves(history)[1]
 
 
 def over_time(
@@ -147,7 +172,8 @@ def over_time(
 
 
 def log_time(t: Array) -> Array:
-    return np.asarray(1.0 + np.log(np.maximum(t, 1e-3)) / math.log(54.0))
+    """0 at a fiftieth of the target, 1 at the target."""
+    return np.asarray(1.0 + np.log(t) / math.log(50.0))
 
 
 def ends(history: History) -> tuple[Moments, Moments]:
@@ -167,7 +193,7 @@ def parameters_of(history: History) -> tuple[float, float, Array, Array]:
     Drops have a normal prior, from the curves that reach a third of the target. Residuals of a curve are correlated: those of a
     curve of any length count as three.
     """
-    long = [row for row, t in enumerate(history.times) if t[-1] >= 1 / 3 - 1e-9]
+    long = [row for row, t in enumerate(history.times) if t[-1] >= LONG]
     best: tuple[float, float, list[Array]] = (math.inf, 1.0, [])
     for power in POWERS:
         found, left = [], 0.0
@@ -209,6 +235,7 @@ def common_mean(history: History) -> tuple[Moments, Moments]:
 
 MODELS: dict[str, Callable[[History], tuple[Moments, Moments]]] = {
     "curves": curves,
+    "sites": of_sites,
     "plain": lambda history: over_time(history, np.asarray, GP()),
     "log": lambda history: over_time(history, log_time, GP()),
     "warped": lambda history: over_time(history, np.asarray, GP(warp=True)),
@@ -222,15 +249,16 @@ MODELS: dict[str, Callable[[History], tuple[Moments, Moments]]] = {
 
 
 def scores(truth: Array, moments: Moments) -> dict[str, float]:
-    """Rank correlation, root mean square error, share within the central 90 %, and log density, also of the better half alone."""
+    """Rank correlation, root mean square error, share within the central 90 %, and log density, also censored at the median."""
     mean, variance = moments[0], np.maximum(moments[1], LEAST_VARIANCE)
     z = (truth - mean) / np.sqrt(variance)
     rank = float(stats.spearmanr(truth, mean).statistic) if np.ptp(mean) > 0 else 0.0
     densities = -0.5 * (z**2 + np.log(2 * np.pi * variance))
-    good = truth <= np.median(truth)
+    median = float(np.median(truth))
+    above = stats.norm.logsf((median - mean) / np.sqrt(variance))
     found = {
         "rank": rank, "error": float(np.sqrt(np.mean((truth - mean) ** 2))), "within_90": float(np.mean(np.abs(z) < NEAR_90)),
-        "density": float(np.mean(densities)), "density_of_good": float(np.mean(densities[good])),
+        "density": float(np.mean(densities)), "censored": float(np.mean(np.where(truth <= median, densities, above))),
     }  # fmt: skip
     return {key: round(value, 5) for key, value in found.items()}
 
@@ -290,8 +318,12 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--summary-only", action="store_true")
     options = parser.parse_args(arguments)
+    models, names = options.models.split(","), options.tables.split(",")
+    for given, known in ((models, tuple(MODELS)), (names, spaces.NAMES)):
+        if wrong := [each for each in given if each not in known]:
+            parser.error(f"{', '.join(wrong)}: not known; there are {', '.join(known)}")
     if not options.summary_only:
-        run(options.results, options.models.split(","), options.tables.split(","), options.seeds)
+        run(options.results, models, names, options.seeds)
     print("\n".join(table_text(options.results)))
 
 

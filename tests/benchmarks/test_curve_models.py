@@ -12,11 +12,11 @@ from benchmarks.curves import models
 def planted(n=30, seed=0, noise=1e-3):
     """Curves e + b (t^-1/2 - 1) of smooth e and b, of which two thirds stop early; and the ends of new configs."""
     rng = np.random.default_rng(seed)
-    t = np.arange(1.0, 28.0) / 27.0
+    t = np.arange(1.0, 51.0) / 50.0
     ends = lambda Z: np.sin(3.0 * Z[:, 0]) + Z[:, 1]  # noqa: E731
     Z, new = rng.random((n, 2)), rng.random((40, 2))
-    values = [e + (0.5 + 0.3 * z[0]) * (t**-0.5 - 1.0) + noise * rng.standard_normal(27) for e, z in zip(ends(Z), Z, strict=True)]
-    lengths = [27 if k % 3 == 0 else 9 for k in range(n)]
+    values = [e + (0.5 + 0.3 * z[0]) * (t**-0.5 - 1.0) + noise * rng.standard_normal(50) for e, z in zip(ends(Z), Z, strict=True)]
+    lengths = [50 if k % 3 == 0 else 16 if k % 3 == 1 else 5 for k in range(n)]
     history = models.History(
         Z, [t[:m] for m in lengths], [y[:m] for y, m in zip(values, lengths, strict=True)], np.arange(2), new
     )  # fmt: skip
@@ -50,15 +50,27 @@ def test_scores_of_known_normals():
 
 
 def test_a_history_is_what_successive_halving_leaves():
-    history, new, stopped = models.draw("xgboost_splice", 15, 0)
+    history, new, stopped = models.draw("xgboost_splice", 45, 0)
     ends = np.array([t[-1] for t in history.times])
-    assert len(ends) == 15
-    assert 2 <= (ends == 1.0).sum() <= 4
+    assert len(ends) == 45
+    assert (ends == 1.0).sum() == 6 + models.EVIDENCE
     assert len(new) == models.NEW == len(history.new)
     assert len(stopped) == (ends < 1.0).sum()
     Z, t, y = history.judged()
-    assert len(Z) == len(t) == len(y) >= 15
+    assert len(Z) == len(t) == len(y) > 45
     assert set(ends) <= set(t)
+
+
+def test_who_goes_on_is_decided_by_what_was_seen():
+    rng = np.random.default_rng(0)
+    t, values = np.arange(1.0, 51.0) / 50.0, rng.standard_normal((45, 50))
+    lengths = models.successive_halving(values, t)
+    assert np.bincount(lengths)[[1, 5, 16, 50]].tolist() == [45 - 22, 22 - 11, 11 - 6, 6]
+    for before, after in ((1, 5), (5, 16), (16, 50)):
+        there, stopped = values[lengths >= after, before - 1], values[lengths == before, before - 1]
+        assert there.max() <= stopped.min()
+    unseen = np.arange(50) >= lengths[:, None]
+    assert (models.successive_halving(np.where(unseen, -values, values), t) == lengths).all()
 
 
 def test_rows_are_stored_and_summarised(tmp_path):
