@@ -55,19 +55,30 @@ def test_the_summary_of_a_study_in_which_nothing_succeeded():
     assert "<table" in result._repr_html_()
 
 
-@pytest.mark.parametrize("budget", [12, st.Budget(trials=12, cost=1e6)])
-def test_the_summary_says_that_a_budget_in_trials_buys_cheap_ones(budget):
+def at_low_fidelities(budget, method):
     space = st.Space(x=st.Float(0, 1), epochs=st.Fidelity(1, 50))
-    study = st.Study(space, st.LogEI(), stop=None)
-    for number in range(11):
-        study.enqueue({"x": number / 11, "epochs": 2})
-    result = study.minimize(lambda config: st.Outcome(config["x"], cost=config["epochs"]), budget, progress=False)
-    rows = dict(result.rows())
-    if budget == 12:
-        assert rows["fidelity"].startswith("1 of 12 trials were at the target.")
-        assert "st.Budget(cost=...)" in rows["fidelity"]
-    else:
-        assert "fidelity" not in rows
+
+    def train(config):
+        return st.Outcome((config["x"] - 0.3) ** 2 + 0.1 / config["epochs"], cost=config["epochs"])
+
+    return dict(st.minimize(train, space, budget, method=method, stop=None, seed=0).rows())
+
+
+def test_the_summary_says_that_a_budget_in_trials_buys_cheap_ones():
+    rows = at_low_fidelities(20, st.CFKG())
+    low, _, rest = rows["fidelity"].partition(" of ")
+    assert 9 <= int(low) <= 12
+    assert rest.startswith("12 trials that the model chose were below the target")
+    assert "budget in cost or in time" in rest
+
+
+@pytest.mark.parametrize(
+    ("budget", "method"),
+    [(st.Budget(trials=20, cost=1e6), st.CFKG()), (20, st.Hyperband()), (20, st.EI()), (12, st.CFKG())],
+    ids=["cost", "brackets", "at the target", "few"],
+)
+def test_it_does_not_say_so_without_a_reason(budget, method):
+    assert "fidelity" not in at_low_fidelities(budget, method)
 
 
 def test_the_unit_of_the_budget_is_the_unit_of_the_summary():

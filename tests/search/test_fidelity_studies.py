@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 import shoestring as st
@@ -52,7 +53,7 @@ def test_the_answer_is_at_the_target_and_most_of_the_search_is_not(space):
     best = result.recommended.config
     assert {name: best[name] for name in space.fidelities} == space.target
     assert loss(best) - loss({"x": 0.3, "y": 0.2} | space.target) < 0.03
-    assert result.spent < 0.7 * len(result.history) * whole
+    assert np.mean([result.history.at_target(trial) for trial in result.history]) < 0.5
 
 
 def test_trials_say_at_which_fidelity_they_are():

@@ -95,15 +95,32 @@ def test_a_shift_between_fidelities_is_plausible_where_the_best_values_are_of_ne
     assert value(**best.config) < value(0.6, 0.4, 1.0) + 0.01
 
 
+def floor_of(space, entries):
+    """What is plausible after these configs and values, without the noise."""
+    study = st.Study(space, stop=None, model=st.GP(output="standard"))
+    for config, value in entries:
+        study.add(config, value)
+    belief = study.context.belief(costs=False)
+    low, high = belief.output.forward(np.array([0.0, 1.0]))
+    return (plausible_floor(belief) + 2 * math.sqrt(belief.objective.noise) - low) / (high - low)
+
+
 def test_values_of_near_copies_count_once_in_what_is_plausible():
-    belief = halved(40, 2).context.belief(costs=False)
-    values, points = belief.output.forward(belief.data.y), belief.encoding.space.at_target(belief.data.U)
-    kept = []
-    for row in np.argsort(values, kind="stable"):
-        if all(np.abs(points[row] - points[other]).max() > 0.1 for other in kept):
-            kept.append(row)
-    best, worst = values[kept[0]], values[kept[len(PLANE) + 1]]
-    assert plausible_floor(belief) == pytest.approx(best - (worst - best) - 2 * math.sqrt(belief.objective.noise))
+    """Of one parameter the best three count: 0, 0.2 and 0.5, with two near-copies in between."""
+    places = {0.5: 0.0, 0.51: 0.1, 0.65: 0.2, 0.6: 0.3, 0.3: 0.5, 0.1: 0.9, 0.9: 1.0}
+    found = floor_of(st.Space(x=st.Float(0, 1)), [({"x": x}, value) for x, value in places.items()])
+    assert found == pytest.approx(-0.5)
+
+
+def test_options_are_no_near_copies_however_many_there_are():
+    options = "abcdefghijklmnopqrst"
+    found = floor_of(st.Space(c=st.Choice(*options)), [({"c": c}, 0.1 * k) for k, c in enumerate(options[:8])])
+    assert found == pytest.approx(-0.2)
+
+
+def test_where_all_are_near_copies_all_values_count():
+    found = floor_of(st.Space(x=st.Float(0, 1)), [({"x": 0.5 + 0.01 * k}, 0.1 * k) for k in range(6)])
+    assert found == pytest.approx(-0.5)
 
 
 def test_of_noisy_values_the_one_that_is_known_better_is_recommended():

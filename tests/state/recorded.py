@@ -2,8 +2,8 @@
 
     python -m tests.state.recorded        records them again, after a change that is meant to alter them
 
-Processors round in different ways, and a search makes much of it: after ten trials two machines may be far apart. So the rounding of
-the machine is recorded too. The first trials were recorded at commit 17d79f6.
+Processors round in different ways, and a search makes much of it: after ten trials two machines may be far apart. So the rounding
+of the machine is recorded too. The first trials were recorded at commit 17d79f6.
 """
 
 import hashlib
@@ -13,6 +13,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import scipy
+from scipy import special
+from scipy.linalg import lapack
 
 import shoestring as st
 
@@ -137,8 +140,11 @@ def tell(study, trial, objective, how):
 def rounding():
     """The same on machines that round alike, as far as matrices, exponentials and logarithms show it."""
     A = np.random.default_rng(0).random((60, 60))
-    found = np.linalg.cholesky(A @ A.T + np.eye(60)), np.linalg.solve(A, A[0]), np.exp(A), np.log(A)
-    return hashlib.sha256(b"".join(each.tobytes() for each in found)).hexdigest()[:12]
+    factor, _ = lapack.dpotrf(A @ A.T + np.eye(60), lower=1)
+    inverse, _ = lapack.dtrtri(factor, lower=1)
+    found = factor, inverse, special.ndtr(A), special.erfcx(A), np.exp(A), np.log(A)
+    versions = f"{np.__version__} {scipy.__version__}".encode()
+    return hashlib.sha256(versions + b"".join(each.tobytes() for each in found)).hexdigest()[:12]
 
 
 def main():

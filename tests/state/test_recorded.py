@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import shoestring as st
 from tests.state import recorded
 from tests.state.recorded import INITIAL, STUDIES, run
 
@@ -23,6 +24,17 @@ def test_suggestions_are_those_that_were_recorded(name, tmp_path):
         for key, value in config.items():
             known = pytest.approx(before[key], rel=1e-5, abs=1e-9) if isinstance(value, float) else before[key]
             assert value == known
+
+
+def test_a_study_that_is_reopened_asks_what_one_in_memory_asks(tmp_path):
+    (space, objective), trials, how, options = STUDIES["sqlite-reopen"]
+    assert how["reopen"] < trials - 1
+    study, found = st.Study(space, seed=7, stop=None, **options()), []
+    while len(found) < trials:
+        trial = study.ask()
+        found.append(dict(trial.config))
+        recorded.tell(study, trial, objective, how)
+    assert run("sqlite-reopen", tmp_path) == found
 
 
 def test_there_are_forty_and_more():

@@ -22,7 +22,7 @@ from .trial_log import one_line
 MAX_KINDS_OF_ERRORS = 3  # that are listed
 MAX_ERROR_CHARACTERS = 120  # of each
 MIN_TRIALS_FOR_ADVICE = 10
-MAX_TARGET_SHARE = 0.25  # of trials at the target: where there are more, the number of trials limits what is paid
+MAX_TARGET_SHARE = 0.25  # of trials at the target: where more are there, a budget in trials limits what is paid
 EXAMPLE_STORAGE = 'storage="tune.db"'
 
 Ending = Literal["returned", "raised", "terminated"]
@@ -108,19 +108,19 @@ def effort_text(history: History, seconds: Mapping[Level, float]) -> str:
 
 
 def few_at_target_text(history: History) -> str:
-    """That a budget in trials went to low fidelities, and which budget suits them; empty if it did not.
+    """That a budget in trials went to low fidelities, and which kind of budget suits them; empty if it did not.
 
-    What is bought is information per unit of cost, and a trial at a low fidelity costs little. A number of trials says nothing
-    of how much may be paid.
+    A model that chooses fidelities buys information per unit of cost, and a trial at a low fidelity costs little. A number of
+    trials says nothing of how much may be paid. Trials that no model has suggested do not count, and one that was pruned was
+    meant for the target.
     """
-    own = [trial for trial in history if not trial.added]
-    target = history.space.target
-    at_target = sum(all(trial.config[name] == goal for name, goal in target.items()) for trial in own)
-    if not target or len(own) < MIN_TRIALS_FOR_ADVICE or at_target > MAX_TARGET_SHARE * len(own):
+    chosen = [trial for trial in history if trial.suggestion.get("model") and trial.state is not State.ABANDONED]
+    low = sum(not history.at_target(trial) and trial.number not in history.table.pruned for trial in chosen)
+    if not history.space.target or len(chosen) < MIN_TRIALS_FOR_ADVICE or low < (1.0 - MAX_TARGET_SHARE) * len(chosen):
         return ""
     return (
-        f"{at_target} of {len(own)} trials were at the target. Low fidelities are cheap: "
-        'give a budget in cost or time, as in st.Budget(cost=...) or "10m"'
+        f"{low} of {plural(len(chosen), 'trial')} that the model chose were below the target, since these cost little. "
+        "With a budget in cost or in time, more of it goes to the target"
     )
 
 

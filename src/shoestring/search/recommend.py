@@ -31,6 +31,7 @@ from ..acquisition.optimize.optimizer import AcquisitionOptimizer, Surface, loca
 from ..data.trial import State
 from ..data.trial_table import SAME_POINT
 from ..numerics import Array, cholesky
+from ..space.parameters import Choice
 from ..surrogate.belief import Belief
 from ..surrogate.posterior import Posterior
 from .base import SearchContext
@@ -42,7 +43,7 @@ FEW = 2.0  # that share more for one config evaluated at the target, half of it 
 CALIBRATION_ROWS = 20  # the most promising values, by which the model is calibrated: it is wrong elsewhere in other ways
 CALIBRATION_PRIOR = 2.0  # values' worth of belief that the model is calibrated
 MAX_NOVELTY = 0.25  # share of the prior variance that is left at a config, if all evaluated configs were known: above, it is far
-NEAR_COPY = 0.1  # of the cube's side: configs that differ by no more in any parameter say one and the same of what is plausible
+NEAR_COPY = 0.1  # of the cube's side: configs that differ by no more, and in no option, say the same of what is plausible
 NOVELTY_JITTER = 1e-6  # of the prior variance
 LOCAL_MINIMA = 6  # of the mean, that are compared beside what was evaluated
 
@@ -215,14 +216,16 @@ def plausible_floor(belief: Belief) -> float:
         return -np.inf
     values = np.asarray(belief.output.forward(belief.data.y))
     order = np.argsort(values, kind="stable")
-    best = worst = float(values[order[0]])
     points, values = belief.encoding.space.at_target(belief.data.U)[order], values[order]
-    for _ in range(len(belief.encoding.space) + 2):
-        worst = float(values[0])
-        other = np.abs(points - points[0]).max(axis=1) > NEAR_COPY
+    best, worst = float(values[0]), float(values[-1])  # the worst of all, if all are near copies
+    options = np.array([isinstance(each, Choice) for each in belief.encoding.space.values()])
+    for _ in range(len(belief.encoding.space) + 1):
+        apart = np.abs(points - points[0])
+        other = (apart > np.where(options, SAME_POINT, NEAR_COPY)).any(axis=1)
         if not other.any():
             break
         points, values = points[other], values[other]
+        worst = float(values[0])
     return best - (worst - best) - 2.0 * float(np.sqrt(belief.objective.noise))
 
 
