@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 from benchmarks.cost_aware import lines
-from benchmarks.curves import compare, figure, planted, traps
+from benchmarks.curves import compare, figure, models, planted, timing, traps
 from benchmarks.curves.ledger import SHARES
 from benchmarks.marked_text import fill
 
@@ -98,6 +98,8 @@ def text() -> str:
         ("**On recorded learning curves**, regret at shares of the budget.", tables_text(compare.RESULTS / "reporting")),
         ("**Traps**, regret at a quarter and at the end of the budget.", traps_text(compare.RESULTS / "traps")),
         ("**The paper's figure 2**, from runs of this library.", figure_text(figure.RESULTS)),
+        ("**Time.**", [line for line in [timing.timing_text()] if line]),
+        ("**Models of curves** that predict the ends of runs, on the tuning tables.", models.table_text(models.RESULTS)),
     ]  # fmt: skip
     return "\n".join("\n".join([title, "", *body, ""]) for title, body in parts if body).rstrip()
 

