@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks import rows
 from benchmarks.cost_aware import lines
+from benchmarks.decisions.runs import commit
 from benchmarks.fidelity.core import BatchSearcher, FidelityProblem
 from benchmarks.problems.core import Config
 
@@ -49,6 +50,7 @@ class Curve:
     seconds: float
     versions: dict[str, str]
     thinking_charged: bool = False
+    commit: str = ""  # rows up to November 2026 do not have it
 
 
 def marks_to(budget: float) -> list[float]:
@@ -109,7 +111,7 @@ class Recorder:
         return Curve(
             self.problem.name, method, seed, self.problem.budget, self.marks, self.regrets, round(self.spent, 6),
             len(self.asked), capped, self.ask_seconds, fidelities, self.costs,
-            round(time.perf_counter() - self.began, 2), rows.versions(), self.problem.charges_thinking,
+            round(time.perf_counter() - self.began, 2), rows.versions(), self.problem.charges_thinking, commit(),
         )  # fmt: skip
 
 
