@@ -1,6 +1,6 @@
 """Which model predicts how runs end: the model of curves, and those that it was compared with.
 
-    python -m benchmarks.curves.models [--models a,b] [--tables a,b] [--seeds 10] [--results DIR] [--summary-only]
+    python -m benchmarks.curves.models [--models a,b] [--tables a,b] [--seeds 20] [--results DIR] [--summary-only]
 
 No search: recorded curves of the tuning tables (``how="pool"``, all training data). A history has 15 or 45 runs at random
 configs, of which the best go on, as successive halving does it: a half to 1/9 of the target, a quarter to 1/3, an eighth to the
@@ -37,6 +37,7 @@ from benchmarks.cost_aware import lines
 from benchmarks.curves import compare, spaces, tables
 from benchmarks.decisions.runs import commit
 from benchmarks.problems.core import Category
+from shoestring.surrogate.base import Fit
 from shoestring.surrogate.curves import CurveLayout, Curves
 from shoestring.surrogate.curves_posterior import CurvePosterior, fit_hyperparameters, robust_posterior
 from shoestring.surrogate.curves_target import fit_sites, sites
@@ -95,7 +96,7 @@ def groups_of(dimensions: Any) -> NDArray[np.intp]:
 
 
 def draw(name: str, count: int, seed: int) -> tuple[History, Array, Array]:
-    """A history, and the true ends: of new configs (the mean over training seeds), and of the stopped runs."""
+    """A history, and the true ends: of one run of each new config, and of the stopped runs."""
     table = tables.load(name, "pool")
     rng = np.random.default_rng([seed, count])
     order = rng.permutation(len(table.configs))
@@ -143,16 +144,26 @@ def curves(history: History) -> tuple[Moments, Moments]:
     posterior = curve_posterior(history)
     own = float(posterior.shape.variance(np.ones(1))[0]) + posterior.shape.noise
     mean, covariance = posterior.parts_at(history.new)
-    started, variance = posterior.mean_and_variance(posterior.started(history.stopped))
-    return (mean[:, 0], covariance[:, 0, 0] + own), (started, variance + posterior.kappa[history.stopped] * posterior.shape.noise)
+    return (mean[:, 0], covariance[:, 0, 0] + own), of_started(posterior, history.stopped)
+
+
+def of_started(posterior: CurvePosterior, rows: NDArray[np.intp]) -> Moments:
+    """Of runs that go on: pruning judges them so."""
+    mean, variance = posterior.mean_and_variance(posterior.started(rows))
+    return mean, variance + posterior.kappa[rows] * posterior.shape.noise
 
 
 def of_sites(history: History) -> tuple[Moments, Moments]:
-    """New configs by the sites; a run that was stopped as in ``curves``, which is how pruning judges it."""
+    """New configs by the sites; runs that were stopped as in ``curves``."""
     posterior = curve_posterior(history)
     fit = fit_sites(history.Z, *sites(posterior), Layout(history.groups))
-    found, variance = fit.posterior.mean_and_variance(history.new)
-    return (found, variance + fit.posterior.noise), curves(history)[1]
+    return predicted(fit, history.new), of_started(posterior, history.stopped)
+
+
+def predicted(fit: Fit, X: Array) -> Moments:
+    """By a Gaussian process, noise included."""
+    mean, variance = fit.posterior.mean_and_variance(X)
+    return mean, variance + fit.posterior.noise
 
 
 def over_time(
@@ -162,13 +173,12 @@ def over_time(
     Z, t, y = history.judged()
     off = y if mean is None else y - mean(t)
     count = int(history.groups.max()) + 1
+
+    def at_target(X: Array) -> Array:
+        return np.column_stack([X, scale(np.ones(len(X)))])
+
     fit = model.fit(np.column_stack([Z, scale(t)]), off, np.append(history.groups, count), fidelities=(count,))
-
-    def at(X: Array) -> Moments:
-        found, variance = fit.posterior.mean_and_variance(np.column_stack([X, scale(np.ones(len(X)))]))
-        return found, variance + fit.posterior.noise
-
-    return at(history.new), at(history.Z[history.stopped])
+    return predicted(fit, at_target(history.new)), predicted(fit, at_target(history.Z[history.stopped]))
 
 
 def log_time(t: Array) -> Array:
@@ -179,12 +189,7 @@ def log_time(t: Array) -> Array:
 def ends(history: History) -> tuple[Moments, Moments]:
     complete = np.setdiff1d(np.arange(len(history.Z)), history.stopped)
     fit = GP().fit(history.Z[complete], np.array([history.values[row][-1] for row in complete]), history.groups)
-
-    def at(X: Array) -> Moments:
-        found, variance = fit.posterior.mean_and_variance(X)
-        return found, variance + fit.posterior.noise
-
-    return at(history.new), at(history.Z[history.stopped])
+    return predicted(fit, history.new), predicted(fit, history.Z[history.stopped])
 
 
 def parameters_of(history: History) -> tuple[float, float, Array, Array]:
@@ -220,12 +225,7 @@ def parameters_of(history: History) -> tuple[float, float, Array, Array]:
 def parameters(history: History) -> tuple[Moments, Moments]:
     _, _, values, variances = parameters_of(history)
     fit = fit_sites(history.Z, values, variances, Layout(history.groups))
-
-    def at(X: Array) -> Moments:
-        found, variance = fit.posterior.mean_and_variance(X)
-        return found, variance + fit.posterior.noise
-
-    return at(history.new), at(history.Z[history.stopped])
+    return predicted(fit, history.new), predicted(fit, history.Z[history.stopped])
 
 
 def common_mean(history: History) -> tuple[Moments, Moments]:
@@ -314,7 +314,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.curves.models", description=__doc__.split("\n")[0])
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--tables", default=",".join(spaces.TUNING))
-    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--summary-only", action="store_true")
     options = parser.parse_args(arguments)

@@ -22,7 +22,7 @@ from .trial_log import one_line
 MAX_KINDS_OF_ERRORS = 3  # that are listed
 MAX_ERROR_CHARACTERS = 120  # of each
 MIN_TRIALS_FOR_ADVICE = 10
-MAX_TARGET_SHARE = 0.25  # of trials at the target: where more are there, a budget in trials limits what is paid
+MAX_TARGET_SHARE = 0.25  # of trials at the target: with more of them, a number of trials says how much is paid
 EXAMPLE_STORAGE = 'storage="tune.db"'
 
 Ending = Literal["returned", "raised", "terminated"]
